@@ -104,9 +104,7 @@ def _numbers(corrected: Corrected, before: float, baseline: Baseline) -> dict[st
     """The measured drop as fields of the finding; `before` is the mean of all rows before."""
     drop = corrected.measured
     return {
-        "means": ComparedMeans(
-            before=drop.before, now=drop.now, questions=drop.questions, paired=drop.paired
-        ),
+        "means": ComparedMeans.model_validate(drop, from_attributes=True),
         "baseline": before,
         "baseline_label": baseline.label,
         "drop": drop.drop,

@@ -155,15 +155,7 @@ def _tagged(
 
 def _named(attribution: Attribution) -> list[ContributorShare]:
     return [
-        ContributorShare(
-            tag=carrier.tag,
-            value=carrier.value,
-            share=carrier.share,
-            questions=carrier.questions,
-            is_new=carrier.is_new,
-            before=carrier.before,
-            now=carrier.now,
-        )
+        ContributorShare.model_validate(carrier, from_attributes=True)
         for carrier in attribution.named[:MOST_CARRIERS]
         if carrier.share is not None
     ]

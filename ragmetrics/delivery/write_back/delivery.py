@@ -93,7 +93,6 @@ def send_waiting(
     night: date | None = None,
     only: str | None = None,
     again: bool = False,
-    environment: Mapping[str, str] = os.environ,
     now: datetime | None = None,
 ) -> list[WriteBackReport]:
     """Send what waits in the outbox; return a report for each night and target.
@@ -110,7 +109,7 @@ def send_waiting(
     for name in names:
         nights = [one for one in listed if one.target == name]
         retry = night is not None
-        round_ = _Round(settings, files, name, environment, now, retry=retry, again=again)
+        round_ = _Round(settings, files, name, now, retry=retry, again=again)
         reports += round_.run(_unexpired(files, nights, newest))
     if only is None:
         _drop_unconfigured(files, listed, names)
@@ -154,7 +153,6 @@ class _Round:
     settings: Settings
     files: Files
     name: str
-    environment: Mapping[str, str]
     now: datetime
     retry: bool
     again: bool
@@ -165,7 +163,7 @@ class _Round:
         if not nights or chosen is None:
             return []
         try:
-            target = _make_target(self.name, chosen, self.environment)
+            target = _make_target(self.name, chosen, os.environ)
         except RagmetricsError as error:
             return [self._kept(night, str(error)) for night in nights]
         try:
