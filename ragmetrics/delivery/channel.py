@@ -22,11 +22,7 @@ from urllib.parse import unquote, urlsplit
 
 from pydantic import Field, SecretStr
 
-from ragmetrics.config import (
-    AlertSettings,
-    ChannelSettings as ChannelSettings,
-    api_key,
-)
+from ragmetrics.config import AlertSettings, ChannelSettings as ChannelSettings, api_key
 from ragmetrics.delivery.outbox import DEFAULT_CHANNEL
 from ragmetrics.errors import RagmetricsError, StoreError
 from ragmetrics.messages import Message, Tone

@@ -122,11 +122,7 @@ def _compose(
 
 
 def _changes(
-    settings: Settings,
-    files: Files,
-    batches: Batches,
-    night: Manifest,
-    newer: Sequence[Manifest],
+    settings: Settings, files: Files, batches: Batches, night: Manifest, newer: Sequence[Manifest]
 ) -> tuple[list[Finding], list[Told]]:
     """The findings of a night with what is to be told now, and that."""
     days = settings.alerts.remind_days

@@ -99,11 +99,7 @@ def notify_failed_gate(
 
 
 def _notify(
-    settings: Settings,
-    message: Message,
-    severity: Severity,
-    record: R,
-    save: Callable[[R], None],
+    settings: Settings, message: Message, severity: Severity, record: R, save: Callable[[R], None]
 ) -> R:
     """Notify the channels that have not confirmed yet, and return the record with them.
 

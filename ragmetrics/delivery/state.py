@@ -271,11 +271,7 @@ def _is_worse(notified: Notification, finding: Finding) -> bool:
 
 
 def _in_force(
-    silence: Silence | None,
-    was: AlertState,
-    night: date,
-    since: date | None,
-    severity: Severity,
+    silence: Silence | None, was: AlertState, night: date, since: date | None, severity: Severity
 ) -> Silence | None:
     in_force = silence and silence.is_in_force(night, since, severity, was.unsilenced)
     return silence if in_force else None

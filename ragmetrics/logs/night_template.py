@@ -9,13 +9,7 @@ from datetime import date, datetime
 
 from ragmetrics.logs.formats import FORMATS
 
-_FORMATS = (
-    "year=%Y/month=%m/day=%d",
-    "%Y-%m-%d",
-    "%Y/%m/%d",
-    "%Y_%m_%d",
-    "%Y%m%d",
-)
+_FORMATS = ("year=%Y/month=%m/day=%d", "%Y-%m-%d", "%Y/%m/%d", "%Y_%m_%d", "%Y%m%d")
 """How names write a date, the most special one first."""
 _PARTS = {"%Y": r"(?:19|20)\d\d", "%m": r"\d\d", "%d": r"\d\d"}
 
@@ -72,8 +66,7 @@ def _template(pattern: re.Pattern[str], form: str, path: str, same: Sequence[str
     dates = [match for match in pattern.finditer(path) if _day(pattern, form, match[0]) == day]
     rest = path[dates[-1].end() :]
     before = pattern.sub(
-        lambda one: code if _day(pattern, form, one[0]) == day else one[0],
-        path[: dates[-1].end()],
+        lambda one: code if _day(pattern, form, one[0]) == day else one[0], path[: dates[-1].end()]
     )
     part, folder, _ = rest.partition("/")
     if folder:

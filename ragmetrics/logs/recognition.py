@@ -31,13 +31,7 @@ from ragmetrics.logs.key_names import (
 )
 from ragmetrics.logs.preset import Place
 from ragmetrics.logs.preset_rows import interpret
-from ragmetrics.logs.record_paths import (
-    first_records,
-    is_record,
-    paths_of,
-    samples_of,
-    values_of,
-)
+from ragmetrics.logs.record_paths import first_records, is_record, paths_of, samples_of, values_of
 from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
 from ragmetrics.text import clean
 

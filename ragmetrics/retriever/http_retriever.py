@@ -28,10 +28,7 @@ from ragmetrics.text import shorten
 
 _MOST_FAILED_CONNECTS = 2  # where the server was never reached
 _HOST_PART = re.compile(r"[A-Za-z0-9-]{1,63}")
-_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json",
-}
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _PASSING = (408, 425, 429)
 _ELSEWHERE = (404, 405, 410)
 

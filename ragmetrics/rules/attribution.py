@@ -16,12 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from ragmetrics.stats import (
-    PAIRED_FROM,
-    MeanDifference,
-    Numbers,
-    adjust_p_values,
-)
+from ragmetrics.stats import PAIRED_FROM, MeanDifference, Numbers, adjust_p_values
 
 ALARMS = 0.05
 """False discovery rate among the named values."""
@@ -247,11 +242,7 @@ def _unpaired_part(old: _Side, new: _Side, tag: str, value: str | None) -> Contr
 
 
 def _fell_further(
-    old: _Side,
-    new: _Side,
-    own: NDArray[np.bool_],
-    now: NDArray[np.bool_],
-    was: NDArray[np.bool_],
+    old: _Side, new: _Side, own: NDArray[np.bool_], now: NDArray[np.bool_], was: NDArray[np.bool_]
 ) -> float | None:
     """One-sided p that the value's drop is not larger than the rest's."""
     fell = _fell(old, new, own, now)

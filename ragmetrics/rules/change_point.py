@@ -65,9 +65,7 @@ class ChangePoint:
 
 
 def date_change(
-    nights: Sequence[Mapping[str, Sequence[float]]],
-    *,
-    level: LevelError | None = None,
+    nights: Sequence[Mapping[str, Sequence[float]]], *, level: LevelError | None = None
 ) -> ChangePoint | Undated:
     """Date a drop of the level from the rows of each question, night by night, oldest first.
 
@@ -153,9 +151,7 @@ class _Series:
 
 
 def date_change_in_order(
-    nights: Sequence[NightMeans],
-    *,
-    level: LevelError | None = None,
+    nights: Sequence[NightMeans], *, level: LevelError | None = None
 ) -> ChangePoint | Undated | None:
     """Date a drop of the level from the questions asked on all nights, oldest night first.
 

@@ -146,13 +146,7 @@ def stale_labels(drop: Drop, sides: Sides) -> tuple[Drop | None, Note | None]:
     return stale.left, Note(drop, stale=stale, left=stale.left)
 
 
-CORRECTIONS: Sequence[Correction] = (
-    mix,
-    judge_change,
-    judge_movement,
-    judge_drift,
-    stale_labels,
-)
+CORRECTIONS: Sequence[Correction] = (mix, judge_change, judge_movement, judge_drift, stale_labels)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,7 @@ from ragmetrics.rules.context import Baseline, NightContext, NoBaseline, find_ba
 from ragmetrics.rules.corrections import Corrected
 from ragmetrics.rules.dependent_tests import rule_links
 from ragmetrics.rules.question_mix import RowSelection
-from ragmetrics.rules.rule_check import (
-    Limit,
-    RuleCheck,
-    alert_key,
-    no_data,
-    start_finding,
-    too_few,
-)
+from ragmetrics.rules.rule_check import Limit, RuleCheck, alert_key, no_data, start_finding, too_few
 from ragmetrics.rules.sides import NightSides
 from ragmetrics.stats import QuestionValues
 

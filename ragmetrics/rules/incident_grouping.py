@@ -32,13 +32,7 @@ _NAMED = 4
 """Most names in the line of explained findings."""
 _SAME = 20
 """Two messages give the same reason where more than this number of their last characters agree."""
-_LOUDEST: tuple[Transition | None, ...] = (
-    "fired",
-    "escalated",
-    "reminded",
-    None,
-    "resolved",
-)
+_LOUDEST: tuple[Transition | None, ...] = ("fired", "escalated", "reminded", None, "resolved")
 
 
 @dataclass(frozen=True)

@@ -84,11 +84,7 @@ def _with_level(night: NightContext, metric: str) -> JudgeMovement | None:
         return moves
     if (spread := spread_of_nights(night, metric)) is None:
         return moves
-    level = {
-        "level": spread.error,
-        "level_freedom": spread.freedom,
-        "level_seen": spread.is_seen,
-    }
+    level = {"level": spread.error, "level_freedom": spread.freedom, "level_seen": spread.is_seen}
     return moves.model_copy(update=level)
 
 

@@ -30,13 +30,7 @@ from ragmetrics.rules.likely_movement import likely_movement
 from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix
 from ragmetrics.rules.tagged_rows import RowCoder
 from ragmetrics.scoring import MetricScores
-from ragmetrics.stats import (
-    Drop,
-    LevelError,
-    OffsetError,
-    QuestionValues,
-    compare_nights,
-)
+from ragmetrics.stats import Drop, LevelError, OffsetError, QuestionValues, compare_nights
 
 SURE = 0.01
 """Significance level for a move of the judges, over all metrics together."""

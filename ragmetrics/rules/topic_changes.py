@@ -229,10 +229,7 @@ def _rise(share: float, total: int, before: Sequence[float]) -> float:
 
 
 def _without_golden(
-    files: Files,
-    night: NightContext,
-    rows: Mapping[str, int],
-    typical: Mapping[str, list[str]],
+    files: Files, night: NightContext, rows: Mapping[str, int], typical: Mapping[str, list[str]]
 ) -> list[TopicWithoutGolden]:
     """The topics in which no question has a reference; none where no question has one."""
     if not night.manifest.source.golden:

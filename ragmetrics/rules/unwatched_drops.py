@@ -20,12 +20,7 @@ from ragmetrics.rules.night_check import suppresses_rules
 from ragmetrics.rules.question_mix import RowSelection
 from ragmetrics.rules.rule_check import can_fall, rules_of
 from ragmetrics.rules.sides import NightSides
-from ragmetrics.stats import (
-    ALPHA as CHANCE,
-    CONFIDENCE,
-    Drop,
-    adjust_p_values,
-)
+from ragmetrics.stats import ALPHA as CHANCE, CONFIDENCE, Drop, adjust_p_values
 from ragmetrics.storage import trailing_nights
 
 LEAST = 0.05

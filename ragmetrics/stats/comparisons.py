@@ -16,12 +16,7 @@ from ragmetrics.stats.intervals import IntervalEstimate, paired_interval
 from ragmetrics.stats.permutation_test import LEAST, chance_of_order
 from ragmetrics.stats.sign_flip_test import FEWEST_FOR_T, sign_flip_interval, sign_flip_p_value
 from ragmetrics.stats.significance import CONFIDENCE
-from ragmetrics.stats.t_test import (
-    POWER,
-    MeanDifference,
-    Numbers,
-    detectable,
-)
+from ragmetrics.stats.t_test import POWER, MeanDifference, Numbers, detectable
 
 PAIRED_FROM = 0.5
 """Share of tonight's questions that must be on both sides for a paired comparison."""
@@ -74,8 +69,7 @@ class Drop:
 
 
 def compare(
-    before: Mapping[str, Sequence[float]],
-    now: Mapping[str, Sequence[float]],
+    before: Mapping[str, Sequence[float]], now: Mapping[str, Sequence[float]]
 ) -> Drop | None:
     """Compare question means, `{question: values of its rows}` on both sides.
 

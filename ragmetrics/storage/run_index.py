@@ -94,11 +94,7 @@ class ScoredRow:
 
 
 def _scores_at(
-    files: Files,
-    ref: RunRef,
-    metrics: Sequence[str],
-    shard: int,
-    positions: Collection[int],
+    files: Files, ref: RunRef, metrics: Sequence[str], shard: int, positions: Collection[int]
 ) -> dict[str, dict[int, dict[str, Any]]]:
     """Scores at some positions of a shard, by metric. A metric without its part is left out."""
     scores = {}

@@ -41,12 +41,7 @@ class HostApi:
     ) -> None:
         headers = {"Accept": "application/json", "Content-Type": "application/json", **headers}
         self._open = partial(
-            HttpClient,
-            address,
-            headers,
-            secrets=secrets,
-            most_bytes=_MOST_BYTES,
-            timeout=_TIMEOUT,
+            HttpClient, address, headers, secrets=secrets, most_bytes=_MOST_BYTES, timeout=_TIMEOUT
         )
         self._sleep = sleep
 

@@ -96,10 +96,7 @@ and the functions of the user's retriever may raise anything."""
 
 
 def _report(
-    lost: LostPairs,
-    counts: StageCounts,
-    by_logs: StageCounts,
-    before: Sequence[StageCounts],
+    lost: LostPairs, counts: StageCounts, by_logs: StageCounts, before: Sequence[StageCounts]
 ) -> LostPassages:
     sources = sources_of(lost)
     passages = Counter(verdict.stage for verdict in lost.verdicts)

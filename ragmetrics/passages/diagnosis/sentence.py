@@ -41,7 +41,7 @@ _WORDS: dict[Stage, str] = {
     "in_index": "are still in the index: ranked below the cut or filtered out",
 }
 _PROBABLE: dict[Stage, str] = {
-    "not_in_index": "are no longer retrieved by any question: probably gone from the index",
+    "not_in_index": "are no longer retrieved by any question: probably gone from the index"
 }
 
 

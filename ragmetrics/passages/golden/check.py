@@ -13,13 +13,7 @@ from ragmetrics.passages.golden.anchors import find_anchors
 from ragmetrics.passages.golden.golden_file import GoldenRows
 from ragmetrics.passages.golden.passage_search import PassageSearch
 from ragmetrics.passages.golden.passages import Passages
-from ragmetrics.records import (
-    Anchor,
-    ConstantQuestion,
-    DuplicatePassage,
-    GoldenCheck,
-    Manifest,
-)
+from ragmetrics.records import Anchor, ConstantQuestion, DuplicatePassage, GoldenCheck, Manifest
 from ragmetrics.scoring import load_scores
 from ragmetrics.storage import Files, RunRef
 

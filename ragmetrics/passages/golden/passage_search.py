@@ -19,11 +19,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeAlias
 
-from ragmetrics.passages.diagnosis.text_match import (
-    WORDS,
-    ordered_shingles_of,
-    shingles_of,
-)
+from ragmetrics.passages.diagnosis.text_match import WORDS, ordered_shingles_of, shingles_of
 from ragmetrics.text import words_of
 
 _CHUNK = 2_000

@@ -21,11 +21,7 @@ from numpy.typing import NDArray
 
 from ragmetrics.logs import GoldenRow
 from ragmetrics.passages.topics.clustering import word_matrix
-from ragmetrics.passages.topics.fitting import (
-    mean_weights,
-    telling_words,
-    word_weights,
-)
+from ragmetrics.passages.topics.fitting import mean_weights, telling_words, word_weights
 from ragmetrics.passages.topics.question_texts import PastQuestion, read_questions
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, RunRef

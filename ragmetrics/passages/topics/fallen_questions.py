@@ -27,11 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ragmetrics.passages.topics.clustering import word_matrix
-from ragmetrics.passages.topics.fitting import (
-    mean_weights,
-    telling_words,
-    word_weights,
-)
+from ragmetrics.passages.topics.fitting import mean_weights, telling_words, word_weights
 from ragmetrics.passages.topics.question_texts import PastQuestion
 
 _NAME_WORDS = 3

@@ -32,15 +32,7 @@ from ragmetrics.judges import (
     make_judges,
 )
 from ragmetrics.metrics import GRADE, Metric
-from ragmetrics.records import (
-    Answer,
-    Ask,
-    CanaryReport,
-    LogRow,
-    Request,
-    Status,
-    Usage,
-)
+from ragmetrics.records import Answer, Ask, CanaryReport, LogRow, Request, Status, Usage
 from ragmetrics.scoring import add_price, chosen_metrics
 from ragmetrics.storage import Files
 from ragmetrics.text import clean

@@ -34,13 +34,7 @@ from ragmetrics.people.calibration.store import judge_names, load_units, repeats
 from ragmetrics.people.calibration.units import Unit
 from ragmetrics.records import Calibration, JudgeInfo, Manifest, Usage
 from ragmetrics.scoring import chosen_metrics, majority
-from ragmetrics.stats import (
-    Drop,
-    NightStep,
-    QuestionValues,
-    compare_nights,
-    step_between,
-)
+from ragmetrics.stats import Drop, NightStep, QuestionValues, compare_nights, step_between
 from ragmetrics.storage import Files
 
 NEAR = timedelta(hours=12)

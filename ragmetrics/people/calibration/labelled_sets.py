@@ -235,10 +235,7 @@ class LabelledSet:
 
 
 def read_sets(
-    settings: Settings,
-    places: Sequence[str],
-    limit: int | None = None,
-    files: Files | None = None,
+    settings: Settings, places: Sequence[str], limit: int | None = None, files: Files | None = None
 ) -> list[LabelledSet]:
     """Read the labelled sets, one per place, at most `limit` rows of each.
 

@@ -89,10 +89,7 @@ def refusal(examples: Examples) -> str:
 
 
 def fit_folds(
-    examples: Examples,
-    top: int,
-    most: int | None = None,
-    seen: NDArray[np.bool_] | None = None,
+    examples: Examples, top: int, most: int | None = None, seen: NDArray[np.bool_] | None = None
 ) -> Fitted:
     """Fit a model for each fold to the items of all other folds, and predict all items.
 

@@ -22,13 +22,7 @@ import numpy as np
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import (
-    Corpus,
-    Features,
-    LearnedJudge,
-    levels_of,
-    top_level,
-)
+from ragmetrics.judges import Corpus, Features, LearnedJudge, levels_of, top_level
 from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt, refusal
 from ragmetrics.people.calibration.stored_verdicts import (
     StoredVerdict,

@@ -12,9 +12,7 @@ from datetime import date
 
 from ragmetrics.metrics import bundled_metrics, label_targets
 from ragmetrics.records import EMBEDDINGS, JudgeMovement, Manifest, Usage
-from ragmetrics.stats import (
-    LevelError,
-)
+from ragmetrics.stats import LevelError
 
 
 def fresh_share(night: Manifest, metric: str) -> float:

@@ -72,11 +72,7 @@ def save_calibration(
 
 
 def load_calibrations(
-    files: Files,
-    *,
-    name: str | None = None,
-    judge: str | None = None,
-    newest: int | None = None,
+    files: Files, *, name: str | None = None, judge: str | None = None, newest: int | None = None
 ) -> list[Calibration]:
     """The calibrations of a store, oldest first.
 

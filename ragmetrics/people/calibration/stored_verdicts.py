@@ -16,14 +16,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
-from ragmetrics.judges import (
-    Corpus,
-    ReplyCache,
-    layout_of,
-    levels_of,
-    make_member,
-    top_level,
-)
+from ragmetrics.judges import Corpus, ReplyCache, layout_of, levels_of, make_member, top_level
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Manifest, Request, Status
 from ragmetrics.scoring import MetricRun, chosen_metrics

@@ -35,14 +35,7 @@ from ragmetrics.records import (
     Segment,
     Status,
 )
-from ragmetrics.stats import (
-    Numbers,
-    Statistic,
-    alpha_statistic,
-    mean_interval,
-    ratio,
-    resampled,
-)
+from ragmetrics.stats import Numbers, Statistic, alpha_statistic, mean_interval, ratio, resampled
 
 Name = TypeVar("Name", bound=str)
 _MOST_SEGMENTS = 20

@@ -64,11 +64,7 @@ class Otlp:
         address = settings.endpoint.removesuffix(_PATH)
         self.key = target_key(self.name, address)
         self._client = TargetClient(
-            address,
-            {"Content-Type": _TYPE, **headers},
-            secrets,
-            timeout,
-            _RETRYABLE,
+            address, {"Content-Type": _TYPE, **headers}, secrets, timeout, _RETRYABLE
         )
 
     def unfit(self, result: EvaluationResult) -> str:
@@ -80,9 +76,7 @@ class Otlp:
     def send(self, batch: Sequence[EvaluationResult]) -> Outcome:
         """Send a batch in one request."""
         from google.protobuf.message import DecodeError
-        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
-            ExportLogsServiceResponse,
-        )
+        from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
 
         answer = self._client.post(_PATH, export_request(batch).SerializeToString())
         if not _is_otlp(answer):
