@@ -20,8 +20,6 @@ from .json_records import (
     require_record as require_record,
     save_record as save_record,
     unless_refused as unless_refused,
-)
-from .judge_records import (
     AskedWays as AskedWays,
     LearnedJudges as LearnedJudges,
 )
