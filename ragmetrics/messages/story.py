@@ -249,7 +249,7 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
         lines += [(Quote(sentence(text)),) for text in (lost.sentence, lost.edited) if text]
     for cause in measured[:1]:
         builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.is_new]
-        lines += [("It came with ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
+        lines += [("It came with the ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
         if cause.change and cause.change.first != manifest.date:
             lines.append(f"{cause.change.sentence}.")
     for cause in measured:

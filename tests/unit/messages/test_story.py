@@ -69,7 +69,7 @@ def test_places_have_their_means_and_no_shares() -> None:
     ]
     parts = dict(told(finding("context_recall", carriers=carriers, **FELL)))
     assert parts["Where"] == ["section=billing (0.95 → 0.05), section=api."]
-    assert parts["Why"] == ["It came with new index build b7."]
+    assert parts["Why"] == ["It came with the new index build b7."]
 
 
 def test_a_whole_metric_is_the_headline_before_a_segment() -> None:
