@@ -8,7 +8,7 @@ Rows whose score a cheap judge predicts badly are drawn more often. The estimate
 row by 1 / pi (`prediction_powered`), so the probabilities change its error and not its expectation.
 Strata get rows in proportion to the sum of p. For metrics that share a sample, r_i^2 is the mean of
 their squared uncertainties, each divided by its mean. A draw of any size is in
-`sequential_poisson`.
+`people.labels.row_draw`.
 """
 
 from __future__ import annotations
