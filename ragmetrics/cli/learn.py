@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ragmetrics.cli.options import (
-    JsonFlag,
-    SettingsFlag,
-    StoreFlag,
-    out,
-    print_json,
-    settings_here,
-)
+from ragmetrics.cli.options import JsonFlag, SettingsFlag, StoreFlag, out, print_json, settings_here
 from ragmetrics.cli.table import figures_table, with_interval
 from ragmetrics.text import clean, number, plural
 

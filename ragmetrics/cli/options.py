@@ -13,13 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from ragmetrics.cli.table import make_console
-from ragmetrics.config import (
-    Settings,
-    check_not_future,
-    load_settings,
-    make_settings,
-    night_before,
-)
+from ragmetrics.config import Settings, check_not_future, load_settings, make_settings, night_before
 from ragmetrics.errors import InputError
 
 out, err = make_console(), make_console(stderr=True)

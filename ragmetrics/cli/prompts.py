@@ -52,9 +52,7 @@ _FOLDER = Path("prompts")
 
 @app.command()
 def export(
-    directory: DirFlag = _FOLDER,
-    metrics: MetricsFlag = None,
-    force: ForceFlag = False,
+    directory: DirFlag = _FOLDER, metrics: MetricsFlag = None, force: ForceFlag = False
 ) -> None:
     """Write each built-in prompt to a YAML file, which you can edit."""
     chosen = select(metrics.split(",")) if metrics else all_metrics().values()
@@ -68,9 +66,7 @@ def export(
 
 @app.command()
 def check(
-    directory: FolderFlag = None,
-    settings: SettingsFlag = None,
-    as_json: JsonFlag = False,
+    directory: FolderFlag = None, settings: SettingsFlag = None, as_json: JsonFlag = False
 ) -> None:
     """Check which prompt files can be used, and for which rows. Exit code 1 if one cannot."""
     folder = _folder(directory, settings)

@@ -20,11 +20,7 @@ if TYPE_CHECKING:
     from ragmetrics.delivery import CheckResult
 
 _EXIT_CODES = {"passed": 0, "failed": 1, "inconclusive": 2}
-_FAILS = {
-    "failed": ("failed",),
-    "inconclusive": ("failed", "inconclusive"),
-    "never": (),
-}
+_FAILS = {"failed": ("failed",), "inconclusive": ("failed", "inconclusive"), "never": ()}
 Command = Literal["compare", "gate"]
 FailOn = Literal["failed", "inconclusive", "never"]
 
@@ -126,10 +122,7 @@ def _write_summary(result: CheckResult, report: Path | None) -> None:
     summary, outputs = (os.environ.get(f"GITHUB_{one}") for one in ("STEP_SUMMARY", "OUTPUT"))
     if not summary:
         out.print(result.markdown, markup=False)
-    for path, text in (
-        (summary, result.markdown),
-        (outputs, lines),
-    ):
+    for path, text in ((summary, result.markdown), (outputs, lines)):
         if path:
             with Path(path).open("a", encoding="utf-8") as file:
                 file.write(text)

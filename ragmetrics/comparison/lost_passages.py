@@ -19,11 +19,7 @@ def lost_between(
     """
     asked = settings if build else settings.model_copy(update={"retriever": None})
     return try_lost_passages(
-        asked,
-        _runs(b)[-1],
-        _runs(a),
-        build=build,
-        ask=lambda found: worse or found.significant,
+        asked, _runs(b)[-1], _runs(a), build=build, ask=lambda found: worse or found.significant
     )
 
 

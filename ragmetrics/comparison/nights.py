@@ -84,10 +84,7 @@ def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Mov
     summary = now.summary(metric)
     movement = summary.movement if summary else None
     found = measure(
-        metric,
-        old,
-        new,
-        correct=lambda drop: correct_drop(drop, metric, [before], [now], movement),
+        metric, old, new, correct=lambda drop: correct_drop(drop, metric, [before], [now], movement)
     )
     if not found.paired or found.difference is None or found.low is None or found.high is None:
         return None

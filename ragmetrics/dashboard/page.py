@@ -9,12 +9,7 @@ from datetime import date
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from ragmetrics.comparison import (
-    LoadScores,
-    cached_load,
-    compare_with_night_before,
-    night_before,
-)
+from ragmetrics.comparison import LoadScores, cached_load, compare_with_night_before, night_before
 from ragmetrics.dashboard.question_history import QuestionHistory
 from ragmetrics.dashboard.redacting import redacted, redacted_history, redacted_row
 from ragmetrics.dashboard.render_cache import NO_FILES, RenderCache, StoreSnapshot

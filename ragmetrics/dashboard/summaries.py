@@ -164,12 +164,7 @@ def night_blocks(
             *([Note(f"and {plural(left, 'more metric')}")] if left > 0 else []),
             *table("Lowest segments", _LOW, map(_low_row, low), (0, 1)),
         ]
-    return [
-        *state.blocks,
-        *links(places.items()),
-        *numbers,
-        Note(_based_on(manifest)),
-    ]
+    return [*state.blocks, *links(places.items()), *numbers, Note(_based_on(manifest))]
 
 
 def _before(files: Files, night: Manifest) -> list[Manifest]:

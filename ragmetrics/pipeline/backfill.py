@@ -19,13 +19,7 @@ from typing import Literal, Protocol, TypeVar
 from ragmetrics.config import Settings, log_files_of_day, night_before
 from ragmetrics.dashboard import is_shown, refresh_dashboard
 from ragmetrics.delivery import Delivery, newest_told
-from ragmetrics.errors import (
-    InputError,
-    JudgePending,
-    JudgeRefused,
-    RagmetricsError,
-    StoreError,
-)
+from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import days_of, find_logs
 from ragmetrics.pipeline.nightly import Night, NightResult
 from ragmetrics.records import Deadline, Manifest, deadline_at, use_deadline

@@ -14,12 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from ragmetrics.config import (
-    JUDGES,
-    PRESETS,
-    TARGETS,
-    Settings,
-)
+from ragmetrics.config import JUDGES, PRESETS, TARGETS, Settings
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError

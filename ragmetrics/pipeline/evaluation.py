@@ -139,10 +139,7 @@ class Result:
 def _metric_as_json(metric: Summary) -> dict[str, Any]:
     shown = {*_FIGURES, "not_applicable", "unanswered", "sample", "judges"}
     people = metric.people.model_dump(mode="json") if metric.people else None
-    return {
-        **metric.model_dump(include=shown, exclude={"sample": {"bins"}}),
-        "people": people,
-    }
+    return {**metric.model_dump(include=shown, exclude={"sample": {"bins"}}), "people": people}
 
 
 def evaluate(

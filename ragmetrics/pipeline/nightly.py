@@ -25,12 +25,7 @@ from ragmetrics.delivery import (
     queue_night,
     send_waiting,
 )
-from ragmetrics.errors import (
-    JudgePending,
-    JudgeRefused,
-    RagmetricsError,
-    StoreError,
-)
+from ragmetrics.errors import JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import NightInputs, find_inputs
 from ragmetrics.passages import topics_of_night
 from ragmetrics.people import REFIT_AFTER, judge_drift_set, learn

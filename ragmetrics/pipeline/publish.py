@@ -9,12 +9,7 @@ from datetime import date, datetime
 from functools import cache, partial
 from typing import Any
 
-from ragmetrics.comparison import (
-    cached_load,
-    find_moves,
-    find_serving,
-    night_before,
-)
+from ragmetrics.comparison import cached_load, find_moves, find_serving, night_before
 from ragmetrics.config import Settings
 from ragmetrics.delivery import AlertHistory, alert_history
 from ragmetrics.errors import StoreError
@@ -40,13 +35,7 @@ from ragmetrics.rules import (
     try_topic_changes,
     with_movements,
 )
-from ragmetrics.scoring import (
-    MetricScores,
-    Staged,
-    earlier_scores,
-    find_bridge,
-    summarise_run,
-)
+from ragmetrics.scoring import MetricScores, Staged, earlier_scores, find_bridge, summarise_run
 from ragmetrics.storage import (
     Files,
     RunIndex,

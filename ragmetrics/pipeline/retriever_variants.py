@@ -96,9 +96,7 @@ def whatif(
 
 
 def _variants(
-    retriever: RetrieverSettings,
-    names: Sequence[str] | None,
-    parameters: Mapping[str, JsonValue],
+    retriever: RetrieverSettings, names: Sequence[str] | None, parameters: Mapping[str, JsonValue]
 ) -> dict[str, Mapping[str, JsonValue]]:
     """`as now`, the named variants, and that of some parameters."""
     known = ", ".join(retriever.variants) or "none"

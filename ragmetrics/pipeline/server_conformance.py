@@ -14,24 +14,14 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from ragmetrics.config import (
-    ChannelSettings,
-    JudgeKind,
-    JudgeSettings,
-    field_docstrings,
-)
+from ragmetrics.config import ChannelSettings, JudgeKind, JudgeSettings, field_docstrings
 from ragmetrics.delivery import ChannelKind, EvaluationResult, TargetError, TargetKind, Unconfirmed
 from ragmetrics.errors import JudgeError, JudgeRefused
 from ragmetrics.judges import Corpus, JudgeParts
-from ragmetrics.messages import (
-    Message,
-    Note,
-)
+from ragmetrics.messages import Message, Note
 from ragmetrics.metrics import GRADE
 from ragmetrics.plugins import hold
-from ragmetrics.records import (
-    Ask,
-)
+from ragmetrics.records import Ask
 from ragmetrics.storage import Files
 
 RESULT = EvaluationResult(

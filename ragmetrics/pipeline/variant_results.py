@@ -97,9 +97,7 @@ def _missing(asked: Sequence[NeedingQuestion], rows: Sequence[LogRow | str]) -> 
 
 
 def _changes(
-    number: int,
-    which: slice,
-    values: Sequence[tuple[MetricScores, Sequence[Numbers]]],
+    number: int, which: slice, values: Sequence[tuple[MetricScores, Sequence[Numbers]]]
 ) -> list[VariantChange]:
     """The change of each metric from the first variant, over some questions."""
     return [

@@ -191,10 +191,7 @@ def compare_sides(
 
 
 def _movement(
-    metric: str,
-    before: SideScores,
-    now: SideScores,
-    movements: Mapping[str, JudgeMovement | None],
+    metric: str, before: SideScores, now: SideScores, movements: Mapping[str, JudgeMovement | None]
 ) -> JudgeMovement | None:
     """The judge's movement, where the builds may have verdicts of different days.
 

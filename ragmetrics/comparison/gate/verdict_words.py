@@ -6,14 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ragmetrics.comparison.gate.verdict import too_much_missing
 from ragmetrics.config import Settings
-from ragmetrics.records import (
-    LostPassages,
-    MetricVerdict,
-    Source,
-    StageShare,
-    Verdict,
-    stage_words,
-)
+from ragmetrics.records import LostPassages, MetricVerdict, Source, StageShare, Verdict, stage_words
 from ragmetrics.text import clean, drop_text, short_change
 
 _LONGEST = 500

@@ -72,9 +72,7 @@ def night_list(nights: Sequence[Manifest]) -> bytes:
 
 
 def overview_page(
-    nights: Sequence[Manifest],
-    links: Sequence[tuple[str, str]] = (),
-    died: Collection[date] = (),
+    nights: Sequence[Manifest], links: Sequence[tuple[str, str]] = (), died: Collection[date] = ()
 ) -> bytes:
     """The page of all nights, oldest first as given.
 
