@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -55,6 +56,6 @@ def doctor(
             for line in rest:
                 out.print(f"         {clean(line, 1_000)}")
     if as_json:
-        print_json({"checks": [one.as_json() for one in checks]})
+        print_json({"checks": [asdict(check) for check in checks]})
     if any(one.state == "failed" for one in checks):
         raise typer.Exit(1)

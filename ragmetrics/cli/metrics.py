@@ -9,6 +9,9 @@ import typer
 from ragmetrics.cli.options import JsonFlag, out, print_json
 from ragmetrics.cli.output import summary as tables
 
+_FIELDS = ("name", "title", "formula", "needs", "calls", "higher_is_better", "description")
+"""Fields of a metric that `--json` prints."""
+
 
 def metrics(
     name: Annotated[str | None, typer.Argument(help="Show one metric in full.")] = None,
@@ -19,19 +22,7 @@ def metrics(
 
     chosen = select([name]) if name else list(all_metrics().values())
     if as_json:
-        records = [
-            {
-                "name": m.name,
-                "title": m.title,
-                "formula": m.formula,
-                "needs": list(m.needs),
-                "calls": m.calls,
-                "higher_is_better": m.higher_is_better,
-                "description": m.description,
-            }
-            for m in chosen
-        ]
-        print_json(records)
+        print_json([{field: getattr(metric, field) for field in _FIELDS} for metric in chosen])
     elif name:
         tables.print_metric(out, chosen[0])
     else:

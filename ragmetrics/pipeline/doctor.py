@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -51,10 +51,6 @@ class Check:
     name: str
     state: State
     text: str
-
-    def as_json(self) -> dict[str, str]:
-        """An entry of `ragmetrics doctor --json`."""
-        return asdict(self)
 
 
 def examine(

@@ -11,7 +11,7 @@ and so does an unfinished run that has a manifest or a new file by then.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -105,13 +105,10 @@ def _is_idle(files: Files, key: RunKey, since: datetime) -> bool:
 def _log(files: Files, begun: datetime, number: int, infos: Sequence[FileInfo]) -> str:
     """Write the log of some files; return its path."""
     path = f"{FOLDER}/{begun:%Y-%m-%dT%H%M%S.%fZ}-{number:04d}.jsonl"
-    files.write(path, "".join(_lines(infos)).encode())
-    return path
-
-
-def _lines(infos: Sequence[FileInfo]) -> Iterator[str]:
+    lines = []
     for info in infos:
         entry = {"path": info.path, "size": info.size, "version": info.version}
-        yield (
-            json.dumps(entry | ({"version_id": info.version_id} if info.version_id else {})) + "\n"
-        )
+        entry |= {"version_id": info.version_id} if info.version_id else {}
+        lines.append(f"{json.dumps(entry)}\n")
+    files.write(path, "".join(lines).encode())
+    return path
