@@ -68,6 +68,7 @@ def test_the_keys_are_shown_with_values_and_hostile_ones_are_harmless(
     write_jsonl(Path("log.jsonl"), records)
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("TERM", "dumb")  # or the console of a first command has styles of its own
     answers = iter(["nonsense", "3", "", "", ""])
     monkeypatch.setattr("typer.prompt", lambda text, default, **_: next(answers) or default)
     ended = run("init", "log.jsonl")
