@@ -65,7 +65,7 @@ class Serving:
     def end(self) -> tuple[int, str]:
         """Press Ctrl-C; how it ended, and what it had said to people."""
         self.process.send_signal(signal.SIGINT)
-        _, told = self.process.communicate(timeout=60)
+        _, told = self.process.communicate(timeout=240)
         return self.process.returncode, told
 
 

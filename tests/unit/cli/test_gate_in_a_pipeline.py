@@ -44,7 +44,7 @@ def run_step(folder: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "BUILD": "b2"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
 
 

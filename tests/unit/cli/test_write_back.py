@@ -105,9 +105,9 @@ def kill_at(request: int, server: TracingServer, path: Path, *arguments: str) ->
     server.hold_at = request
     command = [sys.executable, "-m", "ragmetrics", "write-back", "--settings", str(path)]
     with subprocess.Popen([*command, *arguments], env={**os.environ}) as process:
-        assert server.held.wait(60)
+        assert server.held.wait(240)
         process.send_signal(signal.SIGKILL)
-        process.wait(60)
+        process.wait(240)
     server.released.set()
 
 

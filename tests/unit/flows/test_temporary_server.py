@@ -115,7 +115,7 @@ def test_requests_wait_for_the_server_which_ends_with_the_process(tmp_path: Path
     assert health == "true"
     assert "Starting temporary server on" in done.stderr
     port = int(url.split(":")[2].split("/")[0])
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)):

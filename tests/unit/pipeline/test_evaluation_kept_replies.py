@@ -134,7 +134,7 @@ def stopped(
     running = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while judge.stats()["requests"] < after:
         assert running.poll() is None, "the command ended before it was stopped"
         assert time.monotonic() < deadline, "the command never began"

@@ -197,7 +197,11 @@ def test_a_thread_that_hangs_does_not_hold_the_process(written: Path) -> None:
     replaying(written.parent, None, golden_rows(1), entrypoint="mine:ask")
     command = [sys.executable, "-m", "ragmetrics", "replay", "--settings", "ragmetrics.yaml"]
     done = subprocess.run(
-        [*command, "--build", BUILD], capture_output=True, text=True, timeout=60, cwd=written.parent
+        [*command, "--build", BUILD],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=written.parent,
     )
     assert done.returncode == 1, done.stderr
     assert "1 timeout (mine:ask did not answer within 0.1 s)" in done.stderr

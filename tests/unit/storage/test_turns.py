@@ -68,7 +68,7 @@ def watched(store: Files) -> tuple[threading.Thread, list[str]]:
     logger = logging.getLogger("ragmetrics.storage.turns")
     logger.addHandler(heard := Heard())
     (waiting := threading.Thread(target=second)).start()
-    text = told.get(timeout=60)
+    text = told.get(timeout=240)
     logger.removeHandler(heard)
     assert text.startswith("the backfill of June waits for the backfill of May (process ")
     return waiting, done
@@ -82,7 +82,7 @@ def test_the_second_waits_until_the_first_has_ended_and_names_it(
     with taking_turns(store, "backfill", "the backfill of May"):
         waiting, done = watched(store)
         assert done == []
-    waiting.join(60)
+    waiting.join(240)
     assert done == ["second"]
     assert len(caplog.messages) == 1
 
@@ -94,8 +94,8 @@ def test_in_a_bucket_a_process_waits_for_the_turn_of_another(s3: Bucket) -> None
     with another_process(store.root) as process:
         waiting, done = watched(store)
         assert done == []
-        process.communicate("end\n", timeout=60)
-    waiting.join(60)
+        process.communicate("end\n", timeout=240)
+    waiting.join(240)
     assert done == ["second"]
     assert [(info.path, info.size) for info in store.below()] == [("turns/backfill/000002", 0)]
 
@@ -110,7 +110,7 @@ def test_a_killed_owner_is_given_up(
     with another_process(store.root) as process:
         process.kill()
     waiting, done = watched(store)
-    waiting.join(60)
+    waiting.join(240)
     assert done == ["second"]
     assert "does not wait longer: nobody has renewed that turn" in caplog.text
 
@@ -126,7 +126,7 @@ def test_an_owner_at_work_is_not_given_up(s3: Bucket, monkeypatch: pytest.Monkey
         while len(seen) < 3:
             seen.add(store.read("turns/backfill/000001"))
         assert done == []
-    waiting.join(60)
+    waiting.join(240)
     assert done == ["second"]
 
 
