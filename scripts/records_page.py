@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics.config.mistakes import models_in
+from ragmetrics.config.base import models_in
 from ragmetrics.config.schema import field_docstrings
 from scripts.pages import cell, table
 from scripts.pages.kinds import kind

@@ -20,15 +20,13 @@ from .sections import (
     PushSettings as PushSettings,
     RunnerSettings as RunnerSettings,
     GateRule as GateRule,
+    TARGETS as TARGETS,
+    WriteBackSettings as WriteBackSettings,
+    WriteBackStatus as WriteBackStatus,
 )
 from .judging import (
     EmbeddingSettings as EmbeddingSettings,
     SampleSettings as SampleSettings,
-)
-from .write_back import (
-    TARGETS as TARGETS,
-    WriteBackSettings as WriteBackSettings,
-    WriteBackStatus as WriteBackStatus,
 )
 from .judge import (
     JudgeSettings as JudgeSettings,

@@ -324,9 +324,7 @@ class JudgeSettings(SettingsModel):
 
 
 def _from_json(key: str, value: object, model: type[JudgeSettings]) -> object:
-    """The value of a key; that of an environment variable is JSON where the kind has the key alone,
-    and it is no text.
-    """
+    """The value of a key; JSON in an environment variable for one of the kind that is no text."""
     fields = {one.alias or name: one for name, one in model.model_fields.items()}
     if key in JudgeSettings.model_fields or not (isinstance(value, str) and key in fields):
         return value

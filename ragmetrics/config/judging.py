@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -20,6 +20,7 @@ from ragmetrics.records import current_judge_name
 class EmbeddingSettings(SettingsModel):
     """The embedder: `hashed` or `local` (no network), or an OpenAI-compatible endpoint."""
 
+    openai_model: ClassVar[str] = "text-embedding-3-small"
     name: Literal["hashed", "local", "openai"] | None = None
     """None: it follows the judge: `openai` and `local` for a judge of that name, else `hashed`."""
     model: str | None = None

@@ -10,11 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from ragmetrics.config.base import models_in
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.judge_kinds import JUDGES
-from ragmetrics.config.mistakes import models_in
+from ragmetrics.config.sections import WriteBackSettings
 from ragmetrics.config.settings import Settings
-from ragmetrics.config.write_back import WriteBackSettings
 
 _BY_NAME = ("judge", "embeddings", "runner")
 

@@ -29,7 +29,13 @@ from pydantic_settings import (
 )
 
 from ragmetrics.config.alerts import AlertSettings
-from ragmetrics.config.base import SettingsModel, as_mapping
+from ragmetrics.config.base import (
+    SettingsModel,
+    as_mapping,
+    explain_settings_error,
+    retired_variables,
+    without_retired,
+)
 from ragmetrics.config.judge import JudgeChoice, JudgeSettings
 from ragmetrics.config.judging import (
     Budget,
@@ -38,7 +44,6 @@ from ragmetrics.config.judging import (
     check_alone,
     check_cascade,
 )
-from ragmetrics.config.mistakes import explain_settings_error, retired_variables, without_retired
 from ragmetrics.config.nights import ZoneName, check_template
 from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
@@ -48,14 +53,13 @@ from ragmetrics.config.sections import (
     PushSettings,
     RunnerSettings,
     TopicSettings,
+    WriteBackSettings,
     cpu_count,
 )
-from ragmetrics.config.write_back import WriteBackSettings
 from ragmetrics.errors import SettingsError
 from ragmetrics.records import FIELDS, check_trace_url
 from ragmetrics.text import Duration
 
-_OPENAI_EMBEDDINGS = "text-embedding-3-small"
 _BRACES = re.compile(r"\{([^{}]*)\}")
 
 DEFAULT_METRICS: tuple[str, ...] = (
@@ -83,11 +87,6 @@ class ReadLimits(SettingsModel):
 def _switch(value: object) -> object:
     """`true` as the defaults, `false` as nothing."""
     return ({} if value else None) if isinstance(value, bool) else value
-
-
-def _or_defaults(value: object) -> object:
-    """A key without a value, as in `alerts:` alone, is as good as no key."""
-    return {} if value is None else value
 
 
 class Settings(BaseSettings):
@@ -150,7 +149,10 @@ class Settings(BaseSettings):
     """How many rows are judged. None: all of them."""
     embeddings: Annotated[EmbeddingSettings, BeforeValidator(as_mapping)] = EmbeddingSettings()
     """The embedder, by its name or with more settings."""
-    alerts: Annotated[AlertSettings, BeforeValidator(_or_defaults)] = AlertSettings()
+    # A key without a value, as in `alerts:` alone, is as good as no key.
+    alerts: Annotated[
+        AlertSettings, BeforeValidator(lambda value: {} if value is None else value)
+    ] = AlertSettings()
     """When to alert, and where messages go."""
     gate: GateSettings = GateSettings()
     """When an index build is promoted."""
@@ -270,9 +272,7 @@ class Settings(BaseSettings):
 
     @property
     def embedder(self) -> EmbeddingSettings:
-        """The embedder by its name: that of the settings, or the one that follows the judges; at
-        OpenAI with its listed price.
-        """
+        """The embedder that is named or follows the judges; at OpenAI with its listed price."""
         follows = {judge.kind.embedder for judge in self.panel}
         default = next((name for name in ("openai", "local") if name in follows), "hashed")
         chosen = self.embeddings.model_copy(update={"name": self.embeddings.name or default})
@@ -280,7 +280,7 @@ class Settings(BaseSettings):
             return chosen
         followed = next((one for one in self.panel if one.kind.embedder == chosen.name), self.judge)
         address = chosen.base_url or followed.base_url
-        price = listed_prices(chosen.model or _OPENAI_EMBEDDINGS, address).prompt
+        price = listed_prices(chosen.model or chosen.openai_model, address).prompt
         return chosen.model_copy(update={"usd_per_million_tokens": price})
 
     @property
@@ -290,9 +290,7 @@ class Settings(BaseSettings):
 
     @property
     def asks_by_row(self) -> bool:
-        """True when the requests of a row have a common beginning, or are one. One task then scores
-        all metrics of a shard.
-        """
+        """True when requests of a row share a beginning or are one: one task scores all metrics."""
         return any(one.begins_with_row or one.decides for one in self.panel)
 
     @property
@@ -318,9 +316,7 @@ class Settings(BaseSettings):
 
     @property
     def samples(self) -> bool:
-        """True when a sample of the rows is judged. The lexical and the learned judge cost
-        nothing, so they always score all rows.
-        """
+        """True when a sample of the rows is judged; judges that cost nothing score all rows."""
         return self.sample is not None and not all(one.kind.free for one in self.panel)
 
     @classmethod

@@ -42,7 +42,6 @@ from ragmetrics.records import (
     fingerprint,
 )
 
-OPENAI_MODEL = "text-embedding-3-small"
 _EMBEDDED = Expectation(completion=0.0)
 """Nobody learns from vectors: a token is four characters."""
 _PATH = "/embeddings"

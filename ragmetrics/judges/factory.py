@@ -126,7 +126,7 @@ def make_embedder(settings: Settings, corpus: Corpus, *, stored: bool = False) -
     Without a key it raises JudgeRefused; with a panel of several judges, and where vectors of the
     store are all that is asked for, it returns an UnavailableEmbedder.
     """
-    from ragmetrics.judges.embeddings import OPENAI_MODEL, OpenAIEmbedder
+    from ragmetrics.judges.embeddings import OpenAIEmbedder
     from ragmetrics.judges.lexical_judge import HashedEmbedder
 
     chosen = settings.embedder
@@ -138,7 +138,7 @@ def make_embedder(settings: Settings, corpus: Corpus, *, stored: bool = False) -
         return LocalEmbedder(chosen.model or model or LOCAL_MODEL, chosen.threads)
     judge = next(iter(followed), settings.panel[0])
     key = api_key(chosen.api_key_env or judge.api_key_env, os.environ)
-    base_url, model = chosen.base_url or judge.base_url, chosen.model or OPENAI_MODEL
+    base_url, model = chosen.base_url or judge.base_url, chosen.model or chosen.openai_model
     try:
         return OpenAIEmbedder(find_access(judge, base_url, key), model, judge)
     except JudgeRefused as error:

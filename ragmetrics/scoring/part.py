@@ -34,8 +34,7 @@ from ragmetrics.scoring.metric_choice import add_price
 from ragmetrics.scoring.metric_run import Member
 from ragmetrics.scoring.panel import JudgePool, Panel
 from ragmetrics.scoring.part_notes import MetricErrors, PartReport, UnansweredRows
-from ragmetrics.scoring.sampling.cheap_scores import load_cheap, make_cheap_judges
-from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.scoring.sampling.cheap_scores import SampledPanel, load_cheap, make_cheap_judges
 from ragmetrics.scoring.sampling.plan import SamplePlan
 from ragmetrics.storage import (
     SCORE_SCHEMA,

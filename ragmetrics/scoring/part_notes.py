@@ -7,7 +7,7 @@ of the run reads and adds them.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -52,24 +52,23 @@ class UnansweredRows:
     """
 
     def __init__(self) -> None:
-        self._metrics: dict[str, _Reasons] = {}
-        self._judges: dict[str, _Reasons] = {}
+        self._metrics: defaultdict[str, _Reasons] = defaultdict(_Reasons)
+        self._judges: defaultdict[str, _Reasons] = defaultdict(_Reasons)
 
     def note(self, metric: str, score: Score) -> None:
         """Count a score if a judge gave no usable verdict."""
         if score.status in _FAILED:
-            self._metrics.setdefault(metric, _Reasons()).add(score.reason)
+            self._metrics[metric].add(score.reason)
         judges = score.details.get("judges", {}) if score.failed else {}
         for name in score.failed:
-            reason = judges.get(name, {}).get("reason", "")
-            self._judges.setdefault(name, _Reasons()).add(reason)
+            self._judges[name].add(judges.get(name, {}).get("reason", ""))
 
     def add(self, notes: Mapping[str, _Notes]) -> None:
         """Add the counts from the notes of a part."""
         for mine, kind in ((self._metrics, "metrics"), (self._judges, "judges")):
             for name, reasons in notes.get(kind, {}).items():
                 for reason, rows in reasons.items():
-                    mine.setdefault(name, _Reasons()).add(reason, rows)
+                    mine[name].add(reason, rows)
 
     def notes(self) -> dict[str, Any]:
         """The counts as they are stored in the notes of a part."""
@@ -195,9 +194,11 @@ class MetricErrors:
 class UsageReport:
     """The notes of all parts of a run."""
 
-    usage: dict[str, Usage] = field(default_factory=dict)
+    usage: defaultdict[str, Usage] = field(default_factory=lambda: defaultdict(Usage))
     """Usage by judge; embeddings have a key of their own."""
-    by_metric: dict[str, dict[str, Usage]] = field(default_factory=dict)
+    by_metric: defaultdict[str, defaultdict[str, Usage]] = field(
+        default_factory=lambda: defaultdict(lambda: defaultdict(Usage))
+    )
     """Usage by metric, then by judge."""
     splits: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)
@@ -219,9 +220,8 @@ class UsageReport:
             judge = str(current_judge_name(name))
             for metric, counted in by_metric.items():
                 usage = Usage.model_validate(counted)
-                self.usage[judge] = self.usage.get(judge, Usage()) + usage
-                of_metric = self.by_metric.setdefault(metric, {})
-                of_metric[judge] = of_metric.get(judge, Usage()) + usage
+                self.usage[judge] += usage
+                self.by_metric[metric][judge] += usage
 
     def add_verdicts(self, verdicts: Mapping[str, Mapping[str, Any]]) -> None:
         """Add the verdicts that a part counted."""

@@ -9,7 +9,6 @@ import pytest
 
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.config.prices import Prices, _table, listed_prices
-from ragmetrics.judges.embeddings import OPENAI_MODEL
 from ragmetrics.scoring import check_judging
 
 PROXY = "https://llm.example.com/v1"
@@ -58,7 +57,7 @@ def test_prices_of_the_settings_win() -> None:
 def test_embeddings_have_their_listed_price() -> None:
     """At the judge's address; the default model is that of the embedder."""
     embedder = make_settings({"judge": "openai"}).embedder
-    assert embedder.usd(1e6) == listed_prices(OPENAI_MODEL, None).prompt == 0.02
+    assert embedder.usd(1e6) == listed_prices(embedder.openai_model, None).prompt == 0.02
     elsewhere = make_settings({"judge": {"name": "openai", "base_url": PROXY}}).embedder
     assert elsewhere.usd(1e6) is None
     assert make_settings({"judge": "lexical"}).embedder.usd(1e6) is None

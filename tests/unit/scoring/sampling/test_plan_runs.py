@@ -29,8 +29,7 @@ from ragmetrics.pipeline import CoverageShort, Night, estimate, run_night
 from ragmetrics.records import Ask, Lexicon, LogRow, Prompt, Score, Status, Steps, ask
 from ragmetrics.scoring import list_parts, score_parts
 from ragmetrics.scoring.metric_run import Member
-from ragmetrics.scoring.sampling.cheap_scores import make_cheap_judges
-from ragmetrics.scoring.sampling.panel import SampledPanel
+from ragmetrics.scoring.sampling.cheap_scores import SampledPanel, make_cheap_judges
 from ragmetrics.scoring.sampling.plan import Group, SamplePlan, mark_of
 from ragmetrics.storage import Files
 from tests.builders import judge_at
