@@ -5,7 +5,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -28,7 +27,9 @@ from ragmetrics.scoring import list_parts
 from ragmetrics.storage import open_store
 from tests.fakes.build_logs import METRICS, damaged, golden, write_build
 from tests.fakes.clients import JudgeServer
+from tests.fakes.http_server import free_port
 from tests.fakes.logs import NIGHT
+from tests.fakes.prefect_database import write_database
 from tests.fakes.processes import ROOT
 from tests.fakes.runner_nights import (
     ROWS,
@@ -42,7 +43,7 @@ from tests.fakes.runner_nights import (
 )
 from tests.fakes.slack import SlackServer
 
-SCORED = pytest.mark.usefixtures("prefect_server")
+SCORED = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -139,10 +140,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @contextmanager
 def _scheduler(folder: Path, environment: dict[str, str], workers: int = 1) -> Iterator[str]:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        address = f"tcp://127.0.0.1:{listener.getsockname()[1]}"
-    port = address.rpartition(":")[2]
+    port = str(free_port())
+    address = f"tcp://127.0.0.1:{port}"
     base = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1"]
     commands = [
@@ -283,6 +282,7 @@ def test_by_hand_workers_speak_to_the_server_of_the_run(
     path = settings(name, {"name": name, "workers": 2}, metrics=["context_recall"])
     command = [sys.executable, "-m", "flows.nightly", "--settings", path, "--date", str(NIGHT)]
     kept = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT_")}
+    write_database(tmp_path / "prefect" / "prefect.db")
     done = subprocess.run(
         command,
         cwd=ROOT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,7 +16,9 @@ import pandas as pd
 import pytest
 
 from ragmetrics.pipeline import Backfill
+from ragmetrics.storage import Files, Runs
 from tests.fakes.clients import JudgeServer
+from tests.fakes.http_server import free_port
 from tests.fakes.logs import NIGHT
 from tests.fakes.processes import ROOT
 from tests.fakes.runner_nights import (
@@ -31,7 +32,7 @@ from tests.fakes.runner_nights import (
     write_settings,
 )
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "without_pages")
 
 RAY = {"name": "ray", "workers": 2}
 NIGHTS = [NIGHT + dt.timedelta(days=number) for number in range(3)]
@@ -61,21 +62,21 @@ def is_running() -> bool:
     return bool(ray.is_initialized())
 
 
-def test_a_night_has_the_same_scores_on_ray(settings: Callable[..., str], tmp_path: Path) -> None:
-    """Its workers write, value by value, what threads write; then Ray is gone."""
-    here = run(settings("threads", "threads")).manifest
-    there = run(settings("ray", RAY)).manifest
-    assert (there.run, there.metrics) == (here.run, here.metrics)
-    assert there.problems == []
-    pd.testing.assert_frame_equal(scores(tmp_path, "ray"), scores(tmp_path, "threads"))
-    assert not is_running()
-
-
-def test_nights_at_once_share_one_ray(settings: Callable[..., str], tmp_path: Path) -> None:
-    """It is neither started twice in the process nor ended with the first night."""
+def test_nights_at_once_share_one_ray_and_have_the_same_scores(
+    settings: Callable[..., str], tmp_path: Path
+) -> None:
+    """It is neither started twice in the process nor ended with the first night. Its workers write,
+    value by value, what threads write; then Ray is gone."""
+    published = []
     for name, runner in (("threads", "threads"), ("ray", RAY)):
         done = backfill(settings(name, runner))
         assert done.dates("published") == NIGHTS, str(done)
+        published.append(Runs(Files(str(tmp_path / f"store-{name}"))).nights())
+    here, there = published
+    assert [(night.run, night.metrics) for night in there] == [
+        (night.run, night.metrics) for night in here
+    ]
+    assert [night.problems for night in there] == [[]] * len(NIGHTS)
     pd.testing.assert_frame_equal(scores(tmp_path, "ray"), scores(tmp_path, "threads"))
     assert not is_running()
 
@@ -92,9 +93,7 @@ sys.exit(nightly.main())
 @contextmanager
 def head_without_cpu(folder: Path) -> Iterator[str]:
     """A Ray that others may join and that runs nothing itself, as on Kubernetes; its address."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port = listener.getsockname()[1]
+    port = free_port()
     command = ["start", "--head", "--block", "--num-cpus=0", f"--port={port}"]
     quiet = ["--include-dashboard=false", "--disable-usage-stats"]
     log = folder / "ray.log"
@@ -153,5 +152,6 @@ def test_a_night_survives_the_death_of_a_worker(
     with killing(judge_server, after=8) as killed:
         manifest = run(path).manifest
     assert len(killed) == 1
+    assert not is_running()
     (metric,) = manifest.metrics
     assert (metric.scored, manifest.problems) == (ROWS, [])
