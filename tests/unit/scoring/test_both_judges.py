@@ -171,7 +171,7 @@ def without_key(
     tmp_path: Path, judge_server: JudgeServer, monkeypatch: pytest.MonkeyPatch
 ) -> dict[str, Any]:
     """A judge of OpenAI, after a night by it with embeddings; then its key is gone."""
-    monkeypatch.setattr("ragmetrics.judges.factory._OPENAI", judge_server.base_url)
+    monkeypatch.setattr("ragmetrics.judges.base._OPENAI", judge_server.base_url)
     monkeypatch.setenv("OPENAI_API_KEY", "a-key")
     night_of(tmp_path, 0, {"name": "openai"}, metrics=[METRIC, RELEVANCY])
     monkeypatch.delenv("OPENAI_API_KEY")
