@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from scripts.shown_site import AFTERWARDS, PAGES, lose_a_log, make_site
 
 SCHEMES = ("light", "dark")
-WIDTHS: Mapping[str, tuple[int, int]] = {"wide": (1280, 900), "narrow": (390, 844)}
+WIDTHS: Mapping[str, tuple[int, int]] = {"wide": (1280, 800), "narrow": (390, 844)}
 COLOURS = 96  # enough for a page, its letters smooth, at a third of the bytes
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
 

@@ -30,6 +30,8 @@ PAGES: Mapping[str, str] = {
     "rows": f"{BAD}/rows.html",
     "changes": f"{BAD}/changes.html",
     "summary": f"{BAD}/summary.html",
+    "questions": "questions.html",
+    "comparisons": "comparisons.html",
     "builds": "builds.html",
     "build": f"builds/build-{BAD}.html",
     "calibration": "calibration.html",

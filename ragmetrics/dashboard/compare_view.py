@@ -26,6 +26,7 @@ from ragmetrics.records import (
     MetricChange,
     MetricVerdict,
     Verdict,
+    build_words,
 )
 from ragmetrics.text import digits_of, finite
 
@@ -227,7 +228,7 @@ def _without_rows(gate: Gate) -> Comparison:
     sources = (gate.serving or "–", gate.serving_source), (gate.build, gate.source)
     a, b = (
         ComparedSide(
-            name=f"build {name}",
+            name=build_words(name),
             dataset=gate.dataset,
             judge=gate.judge,
             rows=source.rows if source else 0,

@@ -94,7 +94,9 @@ class NightStatus:
         """`Context recall fell from 0.88 to 0.64.`; without a fall, the state in words."""
         if self.is_told:
             return self.story.headline
-        words = "retrieval is fine" if self.words == "fine" else self.words
+        words = {"fine": "retrieval is fine", "no data": f"no data for {self.date}"}.get(
+            self.words, self.words
+        )
         return f"{words[:1].upper()}{words[1:]}."
 
     @property

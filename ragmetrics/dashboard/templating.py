@@ -105,6 +105,11 @@ def web(address: str) -> str:
     return address if re.match(r"https?://[^\s/]", address) else ""
 
 
+def unbroken(text: str) -> Markup:
+    """A text whose numbers and dates stay on a line."""
+    return Markup(FORMATS.find("page").escape(text))  # noqa: S704 - escaped
+
+
 def list_items(blocks: Sequence[Block]) -> Markup:
     """Blocks as the items of a description list."""
     return Markup(FORMATS.find("page").render(blocks))  # noqa: S704 - escaped
@@ -126,6 +131,7 @@ _FILTERS = {
     "rule_state": rule_state,
     "web": web,
     "list_items": list_items,
+    "unbroken": unbroken,
     "in_names": in_display_names,
     "svg": svg,
     "short": short,

@@ -37,11 +37,13 @@ class Tile:
 
     @property
     def change(self) -> str:
-        """`▼ 0.24`, `no change`; empty without a night to compare with."""
+        """`▼ 0.24`; `not significant`, and `no change` where it rounds to 0; empty without a night
+        to compare with.
+        """
         if self.move is None:
             return ""
         if not self.move.clear:
-            return NO_CHANGE
+            return NO_CHANGE if self.exact.startswith(NO_CHANGE) else "not significant"
         return f"{'▼' if self.move.by < 0 else '▲'} {short(abs(self.move.by))}"
 
     @property

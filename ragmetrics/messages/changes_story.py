@@ -55,13 +55,15 @@ def gate_story(gate: Gate, comparison: Comparison | None = None) -> NightStory:
 
 
 def gate_headline(gate: Gate) -> str:
-    """`Hold: 4 of 6 metrics are significantly worse.`"""
+    """`Hold: 4 of 6 metrics are significantly worse, 3 by more than allowed.`"""
     compared = [metric for metric in gate.metrics if metric.drop is not None]
     verdict = gate.verdict.capitalize()
     if not compared:
         return f"{verdict}: nothing could be compared."
-    worse = sum(metric.significantly_worse for metric in compared)
-    return f"{verdict}: {count_words(worse, len(compared))}."
+    worse = [metric for metric in compared if metric.significantly_worse]
+    held = sum(metric.verdict == "hold" for metric in worse)
+    surely = f", {held or 'but not surely'} by more than allowed" if held < len(worse) else ""
+    return f"{verdict}: {count_words(len(worse), len(compared))}{surely}."
 
 
 def count_words(worse: int, compared: int) -> str:

@@ -13,6 +13,7 @@ from ragmetrics.records import (
     Gate,
     MetricVerdict,
     WorseQuestion,
+    build_words,
     redact_quotes,
     redactions,
 )
@@ -40,7 +41,7 @@ def compose_gate(
     held = [metric for metric in gate.metrics if metric.verdict == "hold"]
     others = [metric for metric in gate.metrics if metric.verdict != "hold"]
     sign, state = _HELD if gate.verdict == "hold" else _NOT_COMPARED
-    title = f"{sign}: index build {clean(gate.build, 100)} {state}"
+    title = f"{sign}: index {build_words(clean(gate.build, 100))} {state}"
     numbers = (
         f": {display_name(held[0].metric)} {_change(held[0])} {_over(held[0])}" if held else ""
     )
@@ -102,7 +103,7 @@ def _reasons(gate: Gate, hidden: dict[str, str]) -> Iterable[str]:
 def _what(gate: Gate) -> str:
     against = f" against {clean(gate.serving, 100)}" if gate.serving else ""
     parts = [
-        f"{clean(gate.dataset, 80)}, build {clean(gate.build, 100)}{against}",
+        f"{clean(gate.dataset, 80)}, {build_words(clean(gate.build, 100))}{against}",
         f"{gate.source.rows:,} rows",
         *([f"{gate.quarantined:,} quarantined"] if gate.quarantined else []),
         *([f"{gate.missing:,} questions missing"] if gate.missing else []),

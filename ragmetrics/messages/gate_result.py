@@ -23,6 +23,7 @@ from ragmetrics.records import (
     LostPassage,
     LostPassages,
     MetricVerdict,
+    build_words,
     stage_words,
 )
 from ragmetrics.text import NO_VALUE, clean, drop_words, number
@@ -39,8 +40,9 @@ def gate_report(gate: Gate, place: str, link: str) -> list[Block]:
     """Verdict, reasons, a line for each metric, lost passages, questions, and a link to a place."""
     against = (" compared with ", Quote(clean(gate.serving, 100))) if gate.serving else ()
     build = Quote(clean(gate.build, 100))
+    index = f"Index {build_words(build).removesuffix(build)}"
     return [
-        Header((f"{SIGNS[gate.verdict]} Index build ", build, *against, f": {gate.verdict}")),
+        Header((f"{SIGNS[gate.verdict]} {index}", build, *against, f": {gate.verdict}")),
         *gate_story(gate).blocks,
         *table("", _HEADERS, map(_row, gate.metrics[:_MOST_METRICS]), (0, 1)),
         *fell_most(

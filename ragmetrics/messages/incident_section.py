@@ -35,11 +35,15 @@ def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     also = "".join(f"; {clean(limit_of(alike), 100)}" for alike in incident.alike)
     plural = "Rules" if incident.alike else "Rule"
     rule = f"{plural}: {clean(in_display_names(finding.rule, manifest), 200)}{also}"
-    return Section(title, segment, (rule, *_escalated(incident)), _facts(incident, manifest))
+    return Section(
+        title, segment, (rule, *_escalated(incident)), _facts(incident, manifest, titled)
+    )
 
 
-def _facts(incident: Incident, manifest: Manifest) -> tuple[tuple[str, str], ...]:
-    """The numbers of an incident. Common ones of rules on the same rows are shown once."""
+def _facts(incident: Incident, manifest: Manifest, titled: bool) -> tuple[tuple[str, str], ...]:
+    """The numbers of an incident. Common ones of rules on the same rows are shown once; since when
+    a single one fires stands above.
+    """
     finding, rules = incident.cause, (incident.cause, *incident.alike)
     alone = sum(rule.drop is not None for rule in rules) == 1
     rows = rows_text(finding.n, _sample(manifest, finding))
@@ -50,8 +54,9 @@ def _facts(incident: Incident, manifest: Manifest) -> tuple[tuple[str, str], ...
         "Scored": f"{rows}, {finding.questions:,} questions",
         **dict(pair for rule in rules for pair in _compared(rule, alone=alone)),
         "Mix": next(filter(None, map(_mix, rules)), ""),
-        "Since": str(min((rule.since for rule in rules if rule.since), default="")),
     }
+    if titled:
+        fields["Since"] = str(min((rule.since for rule in rules if rule.since), default=""))
     return tuple((label, value) for label, value in fields.items() if value)
 
 

@@ -21,6 +21,7 @@ from ragmetrics.records import (
     Finding,
     Manifest,
     WorstRow,
+    build_words,
     redact_quotes,
     redactions,
 )
@@ -216,7 +217,7 @@ def _night(manifest: Manifest) -> str:
             f"{clean(manifest.dataset, 80)}, night of {manifest.date}",
             f"{source.rows:,} rows",
             *([f"{source.quarantined:,} quarantined"] if source.quarantined else []),
-            *([f"index build {', '.join(named)}{more}"] if named else []),
+            *([f"index {build_words(', '.join(named))}{more}"] if named else []),
         ]
     )
 

@@ -1,4 +1,4 @@
-"""What fell in a night, where and why: the same lines on the page, in Slack, mail and terminal.
+"""What fell in a night, where, why and since when: the same lines on page, Slack, mail, terminal.
 
 One sentence a line, numbers with two significant digits. Intervals are in the tables.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TypeAlias
 
 from ragmetrics.messages.blocks import Block, Place, Quote, Section, Text
@@ -40,14 +41,16 @@ class NightStory:
     what: tuple[Text, ...] = ()
     where: tuple[Text, ...] = ()
     why: tuple[Text, ...] = ()
+    when: tuple[Text, ...] = ()
+    """Since when, of what the headline is about."""
     also: tuple[Text, ...] = ()
     """What happened beside, and explains no fall."""
 
     @property
     def parts(self) -> list[tuple[str, tuple[Text, ...]]]:
         """The lines by their labels, those that there are."""
-        labels = ("What", "Where", "Why", "Also")
-        parts = zip(labels, (self.what, self.where, self.why, self.also), strict=True)
+        labels = ("What", "Where", "Why", "When", "Also")
+        parts = zip(labels, (self.what, self.where, self.why, self.when, self.also), strict=True)
         return [(label, lines) for label, lines in parts if lines]
 
     @property
@@ -78,18 +81,21 @@ def night_story(
     fell = [cause for cause in causes if cause.is_rule and cause.level != "no_data"]
     also = any(cause.drop is not None for cause in measured)
     left = len(incidents) - _MOST_INCIDENTS
-    headline, metric = _headline(incidents, manifest)
+    lead = _lead(incidents)
+    headline, metric = _headline(lead, manifest)
+    since = lead.cause.since if lead else falls[0].since if falls else None
     why = tuple(_why(measured, manifest))
     return NightStory(
         headline=headline,
         metric=metric,
         what=(
-            *(_what(incident, manifest) for incident in incidents[:_MOST_INCIDENTS]),
+            *(_what(incident, manifest, since) for incident in incidents[:_MOST_INCIDENTS]),
             *([f"And {left} more: see the rules."] if left > 0 else []),
-            *(_fall(fall, also=also) for fall in falls[:_MOST_FALLS]),
+            *(_fall(fall, since, also=also) for fall in falls[:_MOST_FALLS]),
         ),
         where=tuple(_places(fell[:_MOST_PLACES], manifest, link)),
         why=why if fell or falls else (),
+        when=tuple(_when(lead, manifest)),
         also=() if fell or falls else why,
     )
 
@@ -112,18 +118,44 @@ def _least_important(cause: Finding) -> tuple[bool, bool]:
     return cause.segment is not None, cause.drop is None
 
 
-def _headline(incidents: Sequence[Incident], manifest: Manifest) -> tuple[str, str]:
-    """What fires in one sentence, else what is pending, else what no rule watches; its metric."""
+def _lead(incidents: Sequence[Incident]) -> Incident | None:
+    """What matters most of what fires, else of what is pending."""
     firing = [one for one in incidents if one.state == "firing" or one.cause.level == "breach"]
     urgent = firing or [one for one in incidents if one.state == "pending"]
-    if not urgent:
+    if not urgent or not is_measured(urgent[0].cause):
+        return next(iter(urgent), None)
+    return min(
+        (one for one in urgent if is_measured(one.cause)),
+        key=lambda one: _least_important(one.cause),
+    )
+
+
+def _headline(lead: Incident | None, manifest: Manifest) -> tuple[str, str]:
+    """The lead in one sentence, else what no rule watches; its metric."""
+    if lead is None:
         return next(((_of_fall(fall), fall.metric) for fall in manifest.falls), ("", ""))
-    measured = [one.cause for one in urgent if is_measured(one.cause)]
-    if not is_measured(urgent[0].cause):
-        told = in_display_names(urgent[0].message, manifest)
-        return sentence(told, _LONGEST_HEADLINE), urgent[0].cause.metric or ""
-    cause = min(measured, key=_least_important)
+    cause = lead.cause
+    if not is_measured(cause):
+        told = in_display_names(lead.message, manifest)
+        return sentence(told, _LONGEST_HEADLINE), cause.metric or ""
     return f"{_name(cause.metric)}{_in_segment(cause)} {_moved(cause)}.", cause.metric or ""
+
+
+def _when(lead: Incident | None, manifest: Manifest) -> Iterator[str]:
+    """`Fell on 2026-11-18 (possibly 2026-11-17).`, or since when its alert fires."""
+    if lead is None:
+        yield from (f"Fell on {fall.since or manifest.date}." for fall in manifest.falls[:1])
+        return
+    change, since = lead.cause.change, lead.cause.since
+    if change:
+        yield f"{change.sentence}."
+    if since and not (change and change.first == since):
+        tonight = ", this night" if since == manifest.date else ""
+        yield f"{_state(lead.cause)} since {since}{tonight}."
+
+
+def _state(cause: Finding) -> str:
+    return "Pending" if cause.state == "pending" else "Firing"
 
 
 def _moved(cause: Finding) -> str:
@@ -138,7 +170,7 @@ def _of_fall(fall: UnwatchedDrop) -> str:
     return f"{_name(fall.metric)} {short_change(before, now, fell=True)}."
 
 
-def _what(incident: Incident, manifest: Manifest) -> Text:
+def _what(incident: Incident, manifest: Manifest, told_since: date | None) -> Text:
     """One incident in one sentence, with what its reader has to know of it."""
     cause = incident.cause
     pending = "Pending: " if cause.state == "pending" else ""
@@ -147,13 +179,13 @@ def _what(incident: Incident, manifest: Manifest) -> Text:
         told: Text = (pending, Quote(clean(sentence(message), _LONGEST)))
     else:
         told = (pending, *_measured(cause))
-    since = cause.since if cause.since and cause.since != manifest.date else None
+    since = cause.since if cause.since != told_since else None
     worse = cause.escalation if cause.transition == "escalated" else None
     change = f" {short_change(worse.before, worse.now)}" if worse else ""
     return (
         *told,
         *([f" Since the last message ({worse.label}):{change}."] if worse else []),
-        *([f" {'Pending' if pending else 'Firing'} since {since}."] if since else []),
+        *([f" {_state(cause)} since {since}."] if since else []),
     )
 
 
@@ -188,12 +220,12 @@ def back_to_normal(cause: Finding) -> str:
     return f"{name} {told} ({means.questions:,} questions{both}; {allowed}{firing})."
 
 
-def _fall(fall: UnwatchedDrop, *, also: bool) -> str:
+def _fall(fall: UnwatchedDrop, told_since: date | None, *, also: bool) -> str:
     """`Context precision also fell, by 0.13 (no alert rule).`"""
     before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
     moved = "fell" if now < before else "rose"
     why = "within its alert rule" if fall.watched else "no alert rule"
-    since = f", not back since {fall.since}" if fall.since else ""
+    since = f", not back since {fall.since}" if fall.since not in (None, told_since) else ""
     name = _name(fall.metric)
     if also:
         return f"{name} also {moved}, by {short(fall.drop)} ({why}{since})."
@@ -242,7 +274,7 @@ def _place(metric: str, segment: Segment, link: Link) -> Place:
 
 
 def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
-    """What happened to the passages, since which build and night, and what is not the retriever."""
+    """What happened to the passages, since which build, and what is not the retriever."""
     lost, topics = manifest.lost_passages, manifest.topics
     lines: list[Text] = []
     if lost:
@@ -250,8 +282,6 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
     for cause in measured[:1]:
         builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.is_new]
         lines += [("It came with the ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
-        if cause.change and cause.change.first != manifest.date:
-            lines.append(f"{cause.change.sentence}.")
     for cause in measured:
         if cause.explained:
             part = short(cause.explained)

@@ -19,6 +19,7 @@ from ragmetrics.logs import NightInputs, inputs_of
 from ragmetrics.pipeline.evaluation import Result
 from ragmetrics.records import (
     Manifest,
+    build_words,
     is_name,
 )
 from ragmetrics.storage import Files, Runs, open_store
@@ -152,7 +153,7 @@ def _build(settings: Settings, build: str) -> Found:
         raise InputError(f"{BUILD}{build}: not a valid name of an index build")
     log = find_build_log(settings, build)
     if log.inputs:
-        return Logs(f"build {build} ({log.place})", log.inputs)
+        return Logs(f"{build_words(build)} ({log.place})", log.inputs)
     files, side = open_store(settings), find_build_nights(settings, settings, build)
     manifests = (Runs(files).find(ref) for ref in side.nights) if side else ()
     nights = [night for night in manifests if night]
@@ -161,4 +162,4 @@ def _build(settings: Settings, build: str) -> Found:
             f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
             "judged with these settings"
         )
-    return Stored(f"build {build} ({side.logs})", files, nights, build)
+    return Stored(f"{build_words(build)} ({side.logs})", files, nights, build)

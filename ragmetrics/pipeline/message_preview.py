@@ -17,7 +17,7 @@ from ragmetrics.dashboard import render_page
 from ragmetrics.delivery import gate_message, night_messages, sample_messages
 from ragmetrics.errors import InputError
 from ragmetrics.messages import FORMATS, Message
-from ragmetrics.records import is_name
+from ragmetrics.records import build_words, is_name
 from ragmetrics.storage import Files, Runs
 
 
@@ -78,7 +78,7 @@ class Previews:
                 "`ragmetrics gate --build NAME` first"
             )
         message = gate_message(settings, gate)
-        title = f"Index build {build}"
+        title = f"Index {build_words(build)}"
         title = title if message else f"{title}: {gate.verdict}, no message"
         return cls([Preview(title, message)])
 

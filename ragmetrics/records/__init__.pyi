@@ -171,6 +171,7 @@ from .changes import (
     JudgeMovement as JudgeMovement,
     Move as Move,
     BUILDS as BUILDS,
+    build_words as build_words,
 )
 from .comparison import (
     MetricChange as MetricChange,

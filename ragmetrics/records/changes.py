@@ -24,6 +24,11 @@ _UNSEEN = 0.0005
 """A smaller movement rounds to 0 and is not shown."""
 
 
+def build_words(name: str) -> str:
+    """`build idx-2`; `build-7` where the name begins with the word."""
+    return name if name.lower().startswith("build") else f"build {name}"
+
+
 class DatedChange(Record):
     """The first night of a lower level."""
 
@@ -66,7 +71,7 @@ class ContributorShare(Record):
         """`section=billing`. Shares of several tags overlap, so no text has them."""
         name = f"{self.tag}={self.value}" if self.value is not None else f"rows without {self.tag}"
         if self.tag == BUILDS and self.value is not None:
-            name = f"index build {self.value}"
+            name = f"index {build_words(self.value)}"
         return f"{'new ' if self.is_new else ''}{name}"
 
 

@@ -56,6 +56,7 @@ from ragmetrics.records import (
     JudgeMovement,
     Source,
     Stage,
+    build_words,
     deadline_at,
     use_deadline,
 )
@@ -268,7 +269,7 @@ def _scored(settings: Settings, run: Settings, scores: SideScores) -> ScoredSide
     if not scores.nights:
         return None
     return scored_side(
-        side.logs if side.is_log else f"build {side.build} ({side.logs})",
+        side.logs if side.is_log else f"{build_words(side.build)} ({side.logs})",
         open_store(run if of_run else settings),
         scores.nights,
         scores.tables,

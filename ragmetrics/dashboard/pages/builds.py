@@ -29,6 +29,7 @@ from ragmetrics.records import (
     FailedGate,
     Gate,
     MetricVerdict,
+    build_words,
     movement_text,
 )
 from ragmetrics.storage import Files
@@ -78,9 +79,9 @@ def build_page(gate: Gate, comparison: Comparison | None) -> bytes:
         1,
         place="Builds",
         dataset=gate.dataset,
-        title=f"{gate.verdict}: index build {gate.build} {gate.dataset}",
+        title=f"{gate.verdict}: index {build_words(gate.build)} {gate.dataset}",
         crumbs=[("Builds", "../builds.html"), (gate.build, "")],
-        subject=f"Index build {gate.build}",
+        subject=f"Index {build_words(gate.build)}",
         view=gate_view(gate, comparison),
         moves=list(filter(None, dict.fromkeys(movement_text(m.movement) for m in gate.metrics))),
         took=duration(gate.finished_at - gate.started_at),

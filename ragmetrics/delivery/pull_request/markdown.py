@@ -15,7 +15,7 @@ from ragmetrics.messages import (
     is_web_address,
 )
 from ragmetrics.metrics import display_name
-from ragmetrics.records import Comparison, Gate, MetricChange
+from ragmetrics.records import Comparison, Gate, MetricChange, build_words
 from ragmetrics.text import clean
 
 COMMENT_LIMIT = 60_000
@@ -95,7 +95,7 @@ def comparison_result(comparison: Comparison, max_drop: float, link: str = "") -
 def gate_result(gate: Gate, link: str = "") -> CheckResult:
     """The check of a gate: promote is passed, hold is failed."""
     against = f" against {gate.serving}" if gate.serving else ""
-    title = f"Index build {gate.build}{against}: {gate.verdict}"
+    title = f"Index {build_words(gate.build)}{against}: {gate.verdict}"
     shown = link if is_web_address(link) else ""
     return _result(_GATE[gate.verdict], title, gate_report(gate, "builds", shown), link)
 

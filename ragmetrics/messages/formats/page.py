@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from html import escape
 from typing import ClassVar
@@ -10,6 +11,9 @@ from ragmetrics.messages.blocks import Place, Quote, Section, Text, text_of
 from ragmetrics.messages.formats.html import Html
 from ragmetrics.messages.text_format import LONGEST
 from ragmetrics.text import clean
+
+_UNBROKEN = re.compile(r"\d[\d.]* → [\d.]*\d|\d{4}-\d\d-\d\d")
+"""Numbers and dates that stay on a line."""
 
 
 class Page(Html):
@@ -20,7 +24,7 @@ class Page(Html):
 
     def escape(self, text: str) -> str:
         """A text without elements and entities: nothing else acts on a page."""
-        return escape(clean(text, LONGEST))
+        return _UNBROKEN.sub(r'<span class="unbroken">\g<0></span>', escape(clean(text, LONGEST)))
 
     def line(self, text: Text) -> str:
         """A line; a text of a log keeps its direction to itself, and a place is a link."""

@@ -25,7 +25,7 @@ def test_a_gate_counts_as_the_comparison_of_its_builds() -> None:
     """What is significantly worse, also within its limit."""
     within = metric_verdict("context_relevance", drop=0.03, verdict="promote")
     story = gate_story(gate(metrics=[metric_verdict(), within]))
-    assert story.headline == "Hold: 2 of 2 metrics are significantly worse."
+    assert story.headline == "Hold: 2 of 2 metrics are significantly worse, 1 by more than allowed."
 
 
 def test_an_inconclusive_gate_says_how_many_questions_would_decide() -> None:

@@ -270,12 +270,13 @@ What: Context recall fell from 0.82 to 0.72 over the same 840 questions (allowed
 
 Where: section=billing (0.50), section=returns (0.60), section=api (0.70).
 
+When: Firing since 2026-11-19, this night.
+
 Rule: Context recall: drop of more than 0.05 against the 7 nights before
   Mean of all rows: 0.714 [0.680, 0.748]
   Scored: 1,240 rows, 880 questions
   Compared: 0.823 → 0.716 over the same 840 questions (7 nights before)
   Drop: 0.107 [0.071, 0.143]
-  Since: 2026-11-19
 
 Worst questions
 • 0.000 “How do I get refund 0?” (row-0)
@@ -399,7 +400,7 @@ def test_a_metric_that_fell_is_named_once() -> None:
         text = " ".join(terminal_text(message).split())
         assert "Rules: Context recall: drop of more than 0.05 against the 7 nights" in text
         assert "before; below 0.8" in text
-        for label in ("Mean of all rows:", "Scored:", "Since:", "Compared:", "Drop:"):
+        for label in ("Mean of all rows:", "Scored:", "When:", "Compared:", "Drop:"):
             assert text.count(label) == 1, label
 
 

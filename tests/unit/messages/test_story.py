@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from ragmetrics.messages import NightStory, night_story, text_of
 from ragmetrics.records import (
     ComparedMeans,
     ContributorShare,
+    DatedChange,
     FallenTopic,
     LostPassages,
     Manifest,
@@ -177,3 +179,45 @@ def test_a_fall_is_no_second_one_beside_a_low_mean() -> None:
 def test_a_quiet_night_has_no_story() -> None:
     """Nothing fell."""
     assert told() == []
+
+
+@pytest.mark.parametrize(
+    ("since", "change", "when"),
+    [
+        (19, None, ["Firing since 2026-11-19, this night."]),
+        (17, None, ["Firing since 2026-11-17."]),
+        (17, [16, 17], ["Fell on 2026-11-17 (possibly 2026-11-16)."]),
+        (18, [17], ["Fell on 2026-11-17.", "Firing since 2026-11-18."]),
+        (None, None, None),
+    ],
+)
+def test_since_when(since: int | None, change: list[int] | None, when: list[str] | None) -> None:
+    """When it fell, and since when its alert fires if that is another night."""
+    nights = [date(2026, 11, day) for day in change or ()]
+    firing = finding(
+        "context_recall",
+        since=since and date(2026, 11, since),
+        change=DatedChange(first=nights[-1], nights=nights) if nights else None,
+        **FELL,
+    )
+    parts = dict(told(firing, date=date(2026, 11, 19)))
+    assert parts.get("When") == when
+    assert "since" not in parts["What"][0]
+
+
+def test_another_alert_says_its_night_itself() -> None:
+    """Where it is not that of the headline."""
+    first = finding("context_recall", since=date(2026, 11, 17), **FELL)
+    second = finding("mrr", key="mrr/drop", since=date(2026, 11, 18), **FELL)
+    (_, recall_and_mrr), when = told(first, second, date=date(2026, 11, 19))
+    assert [line.endswith("Firing since 2026-11-18.") for line in recall_and_mrr] == [False, True]
+    assert when == ("When", ["Firing since 2026-11-17."])
+
+
+def test_a_fall_without_an_alert_is_dated() -> None:
+    """By the night itself, or by the first night of the drop."""
+    tonight = fall("faithfulness")
+    earlier = tonight.model_copy(update={"since": date(2026, 11, 17)})
+    for fell, day in ((tonight, 19), (earlier, 17)):
+        parts = dict(told(falls=[fell], date=date(2026, 11, 19)))
+        assert parts["When"] == [f"Fell on 2026-11-{day}."]

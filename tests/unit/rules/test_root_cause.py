@@ -160,8 +160,8 @@ def test_a_message_says_where_and_why() -> None:
     shown = " ".join(terminal_text(message).split())
     assert "Where: section=billing (0.95 → 0.05), rows without channel." in shown
     assert (
-        f"It came with the new index build idx-42. Fell on {TONIGHT - timedelta(1)} (possibly"
-        in shown
+        "It came with the new index build idx-42. When: Fell on "
+        f"{TONIGHT - timedelta(1)} (possibly" in shown
     )
 
 

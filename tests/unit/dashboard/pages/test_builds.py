@@ -93,7 +93,7 @@ def test_questions_still_needed_are_said(site: Files) -> None:
     few = metric_verdict(verdict="inconclusive", further=84, low=-0.01)
     read = text(build_page(site, gate(verdict="inconclusive", further=84, metrics=[few])))
     assert "About 84 more questions would decide." in read
-    assert "inconclusiveabout 84 more questions would decide" in read
+    assert "not surely by more than allowed about 84 more questions would decide" in read
 
 
 def test_lost_events_stand_first(site: Files) -> None:
