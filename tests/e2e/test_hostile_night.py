@@ -57,7 +57,7 @@ TITLES = {
         "Mix",
         "Scored",
     ),
-    *("Since", "Questions", "Missing", "Limit", "What:", "Where:", "Why:"),
+    *("Since", "Questions", "Missing", "Limit", "What:", "Where:", "Why:", "When:"),
     *(
         "Still firing",
         "Also fired",
