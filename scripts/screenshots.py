@@ -21,7 +21,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from scripts.shown_site import AFTERWARDS, PAGES, lose_a_log, make_site
+from scripts.shown_site import AFTERWARDS, PAGES, lose_a_log, make_site, question_page
 
 SCHEMES = ("light", "dark")
 WIDTHS: Mapping[str, tuple[int, int]] = {"wide": (1280, 800), "narrow": (390, 844)}
@@ -44,7 +44,8 @@ def main() -> None:
         subprocess.run([sys.executable, "-m", "ragmetrics", "demo", "--dir", demo], check=True)
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
         site = make_site(demo, folder)
-        taken = take_all(browser, site, PAGES, told.out, told.whole)
+        pages = {**PAGES, **question_page(site)}
+        taken = take_all(browser, site, pages, told.out, told.whole)
         lose_a_log(folder)
         taken += take_all(browser, site, AFTERWARDS, told.out, told.whole)
         browser.close()
@@ -63,17 +64,17 @@ def take_all(
                 color_scheme="dark" if scheme == "dark" else "light",
             )
             page = context.new_page()
-            for name, path in pages.items():
+            for name, address in pages.items():
                 picture = out / f"{name}-{size}-{scheme}.png"
-                take(page, site / path, picture, whole)
+                take(page, f"{site.resolve().as_uri()}/{address}", picture, whole)
                 taken.append(picture)
             context.close()
     return taken
 
 
-def take(page: Page, path: Path, picture: Path, whole: bool) -> None:
+def take(page: Page, address: str, picture: Path, whole: bool) -> None:
     """Take one page, its charts drawn."""
-    page.goto(path.resolve().as_uri(), wait_until="load")
+    page.goto(address, wait_until="load")
     if page.locator(".plot").count():
         page.wait_for_selector("html.drawn")
     taken = Image.open(BytesIO(page.screenshot(full_page=whole))).convert("RGB")

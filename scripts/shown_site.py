@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -75,6 +76,15 @@ def make_site(demo: Path, folder: Path) -> Path:
     _run(folder, "alerts", "preview", "--sample", "--html", "store/dashboard/messages.html")
     _run(folder, "golden", "suggest", "--out", "store/dashboard/labelling.html")
     return folder / "store" / "dashboard"
+
+
+def question_page(site: Path) -> Mapping[str, str]:
+    """The address of the question that fell furthest on the bad night, by the name of its picture."""
+    night = (site / PAGES["night"]).read_text("utf-8")
+    link = re.search(r'href="(rows\.html#row=[^"]+)"', night)
+    if link is None:
+        raise SystemExit(f"{PAGES['night']} has no link to a question")
+    return {"question": f"{BAD}/{link[1]}"}
 
 
 def lose_a_log(folder: Path) -> None:
