@@ -197,7 +197,7 @@ def _measured(cause: Finding) -> tuple[str, ...]:
         return (*what, ".")
     same = "the same " if cause.means.paired else ""
     over = f" over {same}{cause.means.questions:,} questions"
-    allowed = "" if cause.limit is None else f" (allowed drop {cause.limit:g})"
+    allowed = "" if cause.limit is None else f" (allowed drop {cause.limit:.3g})"
     return (*what, f"{over}{allowed}.")
 
 
@@ -216,7 +216,7 @@ def back_to_normal(cause: Finding) -> str:
     went = f"went {short_change(means.before, means.now)}"
     told = f"is unchanged at {short(means.now)}" if alike else went
     firing = f"; was firing since {cause.since}" if cause.since else ""
-    allowed = f"allowed drop {cause.limit:g}"
+    allowed = f"allowed drop {cause.limit:.3g}"
     return f"{name} {told} ({means.questions:,} questions{both}; {allowed}{firing})."
 
 

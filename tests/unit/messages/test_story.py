@@ -60,6 +60,12 @@ def test_one_sentence_a_line_with_two_digits() -> None:
     )
 
 
+def test_a_limit_that_is_a_share_of_the_mean_is_short() -> None:
+    """A quarter of a third has no end of digits."""
+    ((_, (what,)),) = told(finding("context_recall", **FELL | {"limit": 1 / 12}))
+    assert what.endswith("(allowed drop 0.0833).")
+
+
 def test_places_have_their_means_and_no_shares() -> None:
     """Shares of several tags overlap. The build is why."""
     carriers = [
