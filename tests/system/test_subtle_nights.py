@@ -70,7 +70,7 @@ def test_the_message_dates_the_change(nights: list[NightResult]) -> None:
     """Since night 6, which the next night repeats; when it is over, since when it was firing."""
     fired, again, over = (nights[number].delivery.message for number in (6, 7, 8))
     assert fired is not None
-    assert f"Since: {day(6)}" in terminal_text(fired)
+    assert f"When: Fell on {day(6)}" in terminal_text(fired)
     assert again is not None
     assert f"fell on {day(6)}" in " ".join(terminal_text(again).split())
     assert over is not None
