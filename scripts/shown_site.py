@@ -79,7 +79,7 @@ def make_site(demo: Path, folder: Path) -> Path:
 
 
 def question_page(site: Path) -> Mapping[str, str]:
-    """The address of the question that fell furthest on the bad night, by the name of its picture."""
+    """The question that fell furthest on the bad night: its address by the name of its picture."""
     night = (site / PAGES["night"]).read_text("utf-8")
     link = re.search(r'href="(rows\.html#row=[^"]+)"', night)
     if link is None:
