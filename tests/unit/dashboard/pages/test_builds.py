@@ -96,6 +96,12 @@ def test_questions_still_needed_are_said(site: Files) -> None:
     assert "not surely by more than allowed about 84 more questions would decide" in read
 
 
+def test_missing_questions_stand_beside_the_compared_ones(site: Files) -> None:
+    """They can be why a build without any drop is inconclusive."""
+    few = metric_verdict(verdict="inconclusive", missing=40)
+    assert "40 missing" in text(page(site, gate(verdict="inconclusive", metrics=[few])))
+
+
 def test_lost_events_stand_first(site: Files) -> None:
     """An event that could not be followed is on the page, with why and what it carried."""
     read = text(page(site, gate(), lost=(undecided(),)))
