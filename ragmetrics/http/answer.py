@@ -300,18 +300,18 @@ class Redactor:
         """
         for secret in self._secrets:
             if len(secret) >= _LEAST:
+                text = re.sub(_escaped(secret), _SHOWN, text) if "\\" in text else text
                 for form in dict.fromkeys([secret, quote(secret, safe=""), quote_plus(secret)]):
                     text = text.replace(form, _SHOWN)
-                text = re.sub(_escaped(secret), _SHOWN, text) if "\\" in text else text
         return _LOGIN.sub(f"://{_SHOWN}@", text)
 
     def body(self, body: bytes) -> bytes:
         """A body without secrets of eight characters or more."""
-        for secret in self._plain:
-            body = body.replace(secret, _SHOWN.encode())
-        if b"\\" in body:
+        if b"\\" in body:  # first: a secret of digits is also in `\u0030` and the digits after it
             for pattern in self._escaped:
                 body = pattern.sub(_SHOWN.encode(), body)
+        for secret in self._plain:
+            body = body.replace(secret, _SHOWN.encode())
         return body
 
 

@@ -144,6 +144,13 @@ def test_a_secret_is_found_however_json_escapes_it(secret: str, data: st.DataObj
     assert shown == b"<***>"
 
 
+def test_digits_of_an_escape_are_no_part_of_a_secret() -> None:
+    """The eight zeros in a row are not those of the secret, whose first one is escaped."""
+    redactor = Redactor(["00000000"])
+    assert redactor.body(rb"<\u00300000000>") == b"<***>"
+    assert redactor.text(r"<\u00300000000>") == "<***>"
+
+
 def test_short_words_are_no_secrets() -> None:
     """The key `none` of a local server occurs in texts."""
     assert Redactor(["none", "", " "]).body(b"none of them") == b"none of them"
