@@ -96,7 +96,7 @@ class TestGaps:
         assert "no data" in told
         assert "What to do" in told
         assert said in told
-        assert f"the night before is {FIRST}" in told
+        assert f"Until then, see the night before: {FIRST}." in told
 
     def test_a_night_without_data_has_no_empty_chart_or_table(self) -> None:
         """Neither cards nor a heat map nor a coverage table of nothing."""
