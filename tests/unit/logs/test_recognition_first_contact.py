@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
@@ -13,13 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from hypothesis import given, strategies as st
 
 import ragmetrics
 from ragmetrics.config import PRESETS, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
-from ragmetrics.logs.python_literals import read_literal
 from ragmetrics.pipeline import check_logs
 from ragmetrics.records import LogRow
 from tests.fakes.logs import make_rows, write_jsonl
@@ -518,111 +515,3 @@ def test_check_says_what_doctor_says_of_the_log(tmp_path: Path) -> None:
     ]
     split = settings.model_copy(update={"split_nights": True})
     assert check_logs(split, [place]).remarks == []
-
-
-# Optional fields.
-
-
-@pytest.mark.parametrize(
-    ("bad", "reason"),
-    [
-        ({"timestamp": "19/11/2026 10:00"}, "timestamp: should be a time such as"),
-        ({"tags": ["web", "eu"]}, "tags: should be a mapping of texts to texts"),
-        ({"response": 5}, "response: should be a valid string"),
-        ({"retrieved_context_scores": ["high"]}, "retrieved_context_scores: should be a valid"),
-        ({"reference_contexts": "one"}, "reference_contexts: should be a list"),
-        ({"id": ["a"]}, "id: should be a valid string"),
-    ],
-)
-def test_a_bad_optional_field_costs_only_itself(
-    bad: Mapping[str, Any], reason: str, tmp_path: Path
-) -> None:
-    """The row stays without the field, and the field is counted."""
-    content = lines(lambda q, c, a: {"user_input": q, "retrieved_contexts": c, **bad})
-    result = ragmetrics.evaluate(put(tmp_path, "log.jsonl", content), "context_relevance")
-    source = result.manifest.source
-    assert (source.rows, source.quarantined) == (3, 0)
-    assert [*source.dropped.values()] == [3]
-    assert next(iter(source.dropped)).startswith(reason)
-    assert result.as_json()["dropped"] == source.dropped
-
-
-@pytest.mark.parametrize("bad", [{"user_input": 5}, {"retrieved_contexts": [5]}])
-def test_a_bad_required_field_costs_the_row(bad: Mapping[str, Any], tmp_path: Path) -> None:
-    """A row is a question and its contexts; the reason names that field and no other."""
-    record = {"user_input": "q", "retrieved_contexts": ["c"], "timestamp": "never", **bad}
-    path = put(tmp_path, "log.jsonl", json.dumps(record))
-    report = check_logs(make_settings({}), [path])
-    assert report.quarantined == 1
-    assert next(iter(report.reasons)).startswith(next(iter(bad)))
-
-
-# Rows that are lost.
-
-
-def half_bad(folder: Path) -> str:
-    """A log of four rows; two of them have no contexts."""
-    good = [{"user_input": q, "retrieved_contexts": ["A text."]} for q in ("a?", "b?")]
-    bad = [{"user_input": q, "retrieved_contexts": 5} for q in ("c?", "d?")]
-    return put(folder, "log.jsonl", "".join(json.dumps(one) + "\n" for one in good + bad))
-
-
-def test_evaluate_warns_of_lost_rows(tmp_path: Path) -> None:
-    """With their number and the reason; the result has the number as a field."""
-    said = (
-        r"2 of 4 rows \(50%\) could not be read, most often: retrieved_contexts: should be a list"
-    )
-    with pytest.warns(ragmetrics.RowsLost, match=said):
-        result = ragmetrics.evaluate(half_bad(tmp_path), "context_relevance")
-    assert result.quarantined == 2
-
-
-@pytest.mark.parametrize("alerts", [{"max_quarantined": 0.5}, {"checks": {"quarantine": 0.5}}])
-def test_the_share_that_warns_is_a_setting(tmp_path: Path, alerts: dict[str, Any]) -> None:
-    """The one at which an alert fires at night."""
-    settings = make_settings({"alerts": alerts})
-    with warnings.catch_warnings(action="error"):
-        ragmetrics.evaluate(half_bad(tmp_path), "context_relevance", settings=settings)
-
-
-# Python literals.
-
-_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
-_VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | _TEXT,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_TEXT, inner, max_size=4),
-    max_leaves=10,
-)
-
-
-@given(value=st.lists(_VALUES, max_size=4) | st.dictionaries(_TEXT, _VALUES, max_size=4))
-def test_what_python_writes_is_read(value: Any) -> None:
-    """Any list or mapping of plain values, as repr and as JSON."""
-    assert read_literal(repr(value)) == value
-    assert read_literal(json.dumps(value)) == value
-
-
-def test_a_zero_byte_in_a_text_of_python_is_an_error() -> None:
-    """Python refuses such a source, by an error of another kind in some versions."""
-    with pytest.raises(ValueError, match="neither JSON nor a Python list"):
-        read_literal("['a\0b']")
-
-
-@given(texts=st.lists(_TEXT, max_size=5))
-def test_an_array_of_texts_keeps_its_items(texts: list[str]) -> None:
-    """numpy puts no comma between texts, and Python would join them."""
-    assert read_literal(str(np.array(texts, dtype=object))) == texts
-
-
-@given(text=st.text(st.sampled_from("[]{}()'\",: \\nNoTrue1.e-+xnp.float64(")))
-def test_no_other_text_is_run_or_breaks(text: str) -> None:
-    """It is read as plain values, those of JSON, or it is a ValueError."""
-    try:
-        found = read_literal(text)
-    except ValueError:
-        return
-    assert repr(json.loads(json.dumps(found))) == repr(found)
