@@ -200,16 +200,16 @@ def _since(one: MetricDrift, drift: Drift) -> str:
 
 
 def _figures(measured: Sequence[MetricCalibration]) -> Table:
-    table = figures_table("", *(one.metric for one in measured))
+    table = figures_table("", *(calibrated.metric for calibrated in measured))
     shown = [one.overall for one in measured]
     table.add_row("units", *(f"{one.units:,}" if one else "0" for one in shown))
     table.add_row("rows, questions", *(_counts(one) for one in shown))
     table.add_row("positive labels", *(f"{one.positive:.1%}" if one else "–" for one in shown))
     for name, title in FIGURES.items():
-        found = [one.figures.get(name) if one else None for one in shown]
-        if any(found):
+        figures = [one.figures.get(name) if one else None for one in shown]
+        if any(figures):
             # The interval stands below, so that four metrics fit into 80 columns.
-            table.add_row(title, *(with_interval(one, "\n") for one in found))
+            table.add_row(title, *(with_interval(figure, "\n") for figure in figures))
     table.add_row("no verdict", *(_unanswered(one) for one in measured))
     return table
 

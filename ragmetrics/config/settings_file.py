@@ -134,7 +134,7 @@ def _judged_by(
     chosen = [judge] if judge is None or isinstance(judge, str | Mapping) else list(judge)
     several = len(chosen) > 1
     base = settings.judge.model_copy(update={"also": None}) if several else settings.judge
-    judges = tuple(_judge_like(base, one, more) for one in chosen)
+    judges = tuple(_judge_like(base, judge, more) for judge in chosen)
     if not judges:
         raise SettingsError("judge: the list is empty")
     cascades = settings.aggregate == "cascade"

@@ -124,7 +124,7 @@ def tag_tables(manifest: Manifest, before: Manifest | None = None) -> list[TagTa
 def _table(
     manifest: Manifest, before: Manifest | None, tag: str, worse: _Worse, most: int
 ) -> TagTable:
-    names = sorted((one.metric for one in manifest.metrics), key=needing_reader(manifest))
+    names = sorted((summary.metric for summary in manifest.metrics), key=needing_reader(manifest))
     then = {(one.metric, str(one.segment)): one for one in (before.segments if before else ())}
     values: dict[str, dict[str, Summary]] = {}
     for summary in manifest.segments:

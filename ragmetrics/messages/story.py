@@ -125,8 +125,8 @@ def _lead(incidents: Sequence[Incident]) -> Incident | None:
     if not urgent or not is_measured(urgent[0].cause):
         return next(iter(urgent), None)
     return min(
-        (one for one in urgent if is_measured(one.cause)),
-        key=lambda one: _least_important(one.cause),
+        (incident for incident in urgent if is_measured(incident.cause)),
+        key=lambda incident: _least_important(incident.cause),
     )
 
 
@@ -281,7 +281,7 @@ def _why(measured: Sequence[Finding], manifest: Manifest) -> list[Text]:
         lines += [(Quote(sentence(text)),) for text in (lost.sentence, lost.edited) if text]
     for cause in measured[:1]:
         builds = [one for one in cause.carriers or () if one.tag == BUILDS and one.is_new]
-        lines += [("It came with the ", Quote(clean(str(one), 100)), ".") for one in builds[:1]]
+        lines += [("It came with the ", Quote(clean(str(build), 100)), ".") for build in builds[:1]]
     for cause in measured:
         if cause.explained:
             part = short(cause.explained)

@@ -140,8 +140,8 @@ def limit_of(finding: Finding) -> str:
 def _incident(cause: Finding, members: Sequence[Finding], night: Manifest) -> Incident:
     rest = [one for one in members if one is not cause]
     kind = cause.kind, bool(cause.metric)
-    alike = tuple(one for one in rest if (one.kind, bool(one.metric)) == kind)
-    explained = tuple(one for one in rest if (one.kind, bool(one.metric)) != kind)
+    alike = tuple(finding for finding in rest if (finding.kind, bool(finding.metric)) == kind)
+    explained = tuple(finding for finding in rest if (finding.kind, bool(finding.metric)) != kind)
     return Incident(cause, night.judge.name, alike, explained)
 
 

@@ -176,7 +176,7 @@ class CascadedRow:
         by_judge = dict(self._answered_by[metric])
         failed = tuple(self._failed[metric])
         details = {**score.details, "answered_by": by_judge} if by_judge else score.details
-        compared = not any(one.name in failed for one in self._earlier)
+        compared = not any(member.name in failed for member in self._earlier)
         return replace(score, details=details, failed=failed, compared=compared)
 
     async def _certain(
@@ -186,7 +186,7 @@ class CascadedRow:
         able = {place: one for place, one in wanted.items() if _can_be_certain(member, one)}
         if not able:
             return {}
-        repeats = [repeated(one, n) for one in able.values() for n in range(member.repeats)]
+        repeats = [repeated(request, n) for request in able.values() for n in range(member.repeats)]
         answers = iter(await self._send(member, repeats))
         accepted = {}
         for place, request in able.items():

@@ -111,11 +111,11 @@ class CheapRunScorer:
     async def _score(self, names: Sequence[str], shard: int) -> int:
         files, ref = open_store(self.settings), self.ref
         family = [metric for metric in chosen_metrics(self.settings) if metric.name in names]
-        if all(StoredPart(files, ref.cheap(one.name, shard)).is_whole() for one in family):
+        if all(StoredPart(files, ref.cheap(metric.name, shard)).is_whole() for metric in family):
             return 0
         judges = make_cheap_judges(load_corpus(files, ref), files, self.learned)
         with workspace() as folder:
-            writers = {one.name: PartWriter(folder, CHEAP_SCHEMA) for one in family}
+            writers = {metric.name: PartWriter(folder, CHEAP_SCHEMA) for metric in family}
             async with aclosing(stream_rows(files, ref.rows(shard))) as rows:
                 async for row in rows:
                     for name, guess in (await judges.guesses(family, row)).items():
@@ -135,7 +135,7 @@ def score_cheap_parts(
     the first error of a part.
     """
     scorer = CheapRunScorer(settings, staged.ref, learned)
-    families = [[one for one in family if one in wanted] for family in score_families(settings)]
+    families = [[name for name in family if name in wanted] for family in score_families(settings)]
     todo = [(own, n) for own in families if own for n in range(staged.ref.shards)]
     for problem in score_in_processes(scorer, todo, settings.processes, staged.source.rows):
         raise problem

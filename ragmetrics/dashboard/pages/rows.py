@@ -107,7 +107,7 @@ def _page(
             more=len(wanted) - len(full),
             fell_by=anchor(fell) if (fell := find_night_status(manifest).story.metric) else "",
             metrics=[(anchor(metric.metric), metric) for metric in manifest.metrics],
-            tags=tag_values(item for one in kept for item in _shown_tags(one).items()),
+            tags=tag_values(tag for row in kept for tag in _shown_tags(row).items()),
             kinds=Counter(kind for one in kept for kind in {why.kind for why in one.kept.why}),
             kept=len(kept),
             hidden=manifest.redacts,

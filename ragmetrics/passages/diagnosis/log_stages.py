@@ -34,7 +34,7 @@ from ragmetrics.passages.diagnosis.losses import Pairs
 from ragmetrics.passages.diagnosis.passage_texts import Holder, TextEvidence
 from ragmetrics.passages.diagnosis.retrievals import Retrievals, pair_keys
 from ragmetrics.records import Stage, enumerated
-from ragmetrics.text import clean
+from ragmetrics.text import clean, plural
 
 _SAME = 0.95
 """Share of both texts that an equal text under another id has in common with a passage."""
@@ -72,10 +72,10 @@ def stage_from_logs(
     if texts and texts.own is not None and texts.own < 1:
         return _changed(texts)
     if now:
-        return Verdict("in_index", f"retrieved now for {_questions(now)}", proven=True)
+        return Verdict("in_index", f"retrieved now for {plural(now, 'question')}", proven=True)
     if texts and (found := stage_of_texts(texts)):
         return found
-    asked = f"no question retrieves it any more; {_questions(before)} did before"
+    asked = f"no question retrieves it any more; {plural(before, 'question')} did before"
     if gone >= SURE and chance <= 1 - SURE:
         return Verdict("not_in_index", asked)
     return Verdict("undecided", f"{asked}, too few to tell")
@@ -105,10 +105,6 @@ def stage_of_texts(texts: TextEvidence) -> Verdict | None:
 def _named(holders: Sequence[Holder]) -> str:
     names = [clean(holder.id, _LONGEST_ID) for holder in holders if holder.id]
     return enumerated(names) if names else "new texts"
-
-
-def _questions(count: int) -> str:
-    return "1 question" if count == 1 else f"{count:,} questions"
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ def _without_use(golden: GoldenRows, used: Sequence[GoldenRow]) -> dict[str, int
     """Why the questions that can be read measure nothing, with their number."""
     if not used:
         return {"not in use on this night": len(golden.rows)}
-    rows = [one.row for one in used]
+    rows = [question.row for question in used]
     if any(row.reference or row.reference_contexts or row.reference_context_ids for row in rows):
         return {}
     return {"without reference, reference_contexts and reference_context_ids": len(used)}

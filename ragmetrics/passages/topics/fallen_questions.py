@@ -68,7 +68,7 @@ def find_fallen_questions(
     None with too few questions, or without a group. See `find_fallen_group` for the test.
     """
     asked = sorted(drops.keys() & texts.keys())
-    _, weights = word_weights([texts[one] for one in asked])
+    _, weights = word_weights([texts[question] for question in asked])
     group = find_fallen_group(weights, np.array([drops[one] for one in asked]))
     if group is None:
         return None

@@ -160,7 +160,7 @@ def judge_last_night(
     judge = LearnedJudge(model, corpus)
     own = [verdict for verdict in verdicts if verdict.run.run == newest.run]
     prompts = [
-        _judged(judge, prompt, [one for one in own if one.ask.prompt.digest == prompt.digest])
+        _judged(judge, prompt, [item for item in own if item.ask.prompt.digest == prompt.digest])
         for prompt in model.prompts
     ]
     return model.model_copy(update={"prompts": prompts})

@@ -179,7 +179,7 @@ def relative_chances(signals: Sequence[ArrayLike], rows: int) -> Floats:
     deviation of what is estimated, a draw has the least error; the half that is uniform limits the
     loss where a signal is wrong. Source: Zrnic and Candès 2024, "Active statistical inference".
     """
-    usable = [one for one in map(_relative, signals) if one is not None]
+    usable = [signal for signal in map(_relative, signals) if signal is not None]
     if not usable:
         return np.ones(rows)
     chances = np.minimum(FLOOR + (1 - FLOOR) * np.mean(usable, axis=0), MOST)

@@ -228,7 +228,7 @@ class SampledPanel(Panel):
         left_out = self._sample.left_out(mark)
         judged = [metric for metric in metrics if metric.name not in left_out]
         scores = await super().score(judged, row) if judged else {}
-        by_metric = {one.name: self._known[one.name] for one in metrics if one.name in self._known}
+        by_metric = {m.name: self._known[m.name] for m in metrics if m.name in self._known}
         known = {
             name: float(scores_of[position])
             for name, scores_of in by_metric.items()

@@ -102,7 +102,7 @@ def test_two_keys_where_the_logs_are_and_the_judge_are_asked(
         }
         for row in ROWS
     ]
-    Path("log.jsonl").write_text("".join(json.dumps(one) + "\n" for one in made), "utf-8")
+    Path("log.jsonl").write_text("".join(json.dumps(record) + "\n" for record in made), "utf-8")
     answers = iter(["thema", "quellen", "log-{date}.jsonl", "openai"])
     asked: list[Question] = []
 

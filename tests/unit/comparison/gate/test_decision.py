@@ -114,7 +114,7 @@ def test_few_questions_are_inconclusive_with_the_number_that_lacks(tmp_path: Pat
     assert found.verdict == "inconclusive"
     assert found.further is not None
     assert found.further >= 18
-    assert any("12 questions are scored on both sides, 20 needed" in one for one in found.reasons)
+    assert any("12 questions are scored on both sides, 20 needed" in why for why in found.reasons)
 
 
 # What must not be promoted

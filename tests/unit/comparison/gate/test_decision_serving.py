@@ -32,7 +32,7 @@ def test_the_build_that_was_promoted_last_serves(tmp_path: Path) -> None:
     for _ in range(2):
         found = gate(settings, "b3", serving=None)
         assert (found.serving, found.verdict) == ("b2", "promote")
-    assert [one.build for one in load_gates(open_store(settings))] == ["b3", "b2"]
+    assert [gated.build for gated in load_gates(open_store(settings))] == ["b3", "b2"]
 
 
 @pytest.mark.parametrize("order", [("good", "bad", "other"), ("bad", "other", "good")])
@@ -46,7 +46,7 @@ def test_builds_serve_in_the_order_in_which_they_were_made(
         write_build(tmp_path, build, damaged(ROWS, 0.5, seed=1) if build == "bad" else ROWS)
         gate(settings, build, built=datetime(2026, 11, 20, made[build], tzinfo=UTC))
     files = open_store(settings)
-    assert [one.build for one in load_gates(files)] == ["good", "bad", "other"]
+    assert [gated.build for gated in load_gates(files)] == ["good", "bad", "other"]
     assert find_serving(files, settings.dataset, datetime.now(UTC).date())[0] == "good"
     write_build(tmp_path, "next", ROWS)
     assert gate(settings, "next", serving=None).serving == "good"

@@ -67,7 +67,9 @@ def test_a_held_build_whose_metric_falls_further_is_news(tmp_path: Path) -> None
     files = open_store(settings)
     held = gate(settings)
     for less, told in ((0.5, False), (0.01, True)):
-        metrics = [one.model_copy(update={"drop": (one.drop or 0) - less}) for one in held.metrics]
+        metrics = [
+            each.model_copy(update={"drop": (each.drop or 0) - less}) for each in held.metrics
+        ]
         save_gate(files, held.model_copy(update={"told": True, "metrics": metrics}))
         assert gate(settings).told is told
 
@@ -92,7 +94,7 @@ def test_a_verdict_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     gate(settings)
     files = open_store(settings)
     files.write("gates/b9.json", b'{"build": "b9"}')
-    assert [one.build for one in load_gates(files)] == ["b2"]
+    assert [gated.build for gated in load_gates(files)] == ["b2"]
     assert load_gate(files, "b9") is None
 
 
