@@ -56,13 +56,19 @@ def billed(server: JudgeServer) -> tuple[int, int, float]:
     return met["requests"], prompt + completion, dollars
 
 
+def all_are_told(said: Usage, requests: int) -> bool:
+    """Each request that the server has read is in the count. One that was cut before it was read
+    may be too, as a request of which nobody knows whether it is on the bill."""
+    return requests <= said.requests <= requests + said.unknown_requests
+
+
 @pytest.mark.parametrize("fault", LOST)
 def test_the_bill_is_told_as_it_is(judge_server: JudgeServer, fault: str) -> None:
     """Requests are counted exactly; tokens and dollars of lost answers are estimated to a tenth."""
     judge_server.faults(**LOST[fault])
     said = usage(judge_server, timeout_seconds=1 if fault == "late" else 60)
     requests, tokens, dollars = billed(judge_server)
-    assert said.requests == requests
+    assert all_are_told(said, requests)
     assert said.tokens == pytest.approx(tokens, rel=0.1)
     assert said.usd == pytest.approx(dollars, rel=0.1)
     assert (said.unknown_requests > 0) == (fault in ("lost", "late"))
@@ -84,7 +90,7 @@ def test_a_budget_holds_for_answers_that_never_come(
     assert requests <= budget.get("max_requests", requests)
     assert tokens <= 1.1 * budget.get("max_tokens", tokens)
     assert dollars <= 1.1 * budget.get("max_usd", dollars)
-    assert said.requests == requests
+    assert all_are_told(said, requests)
 
 
 def test_a_hedged_request_is_on_the_bill_twice(judge_server: JudgeServer) -> None:
@@ -95,7 +101,7 @@ def test_a_hedged_request_is_on_the_bill_twice(judge_server: JudgeServer) -> Non
     judge_server.faults(fail={"late": 0.03}, fail_attempts=1)
     said = usage(judge_server, timeout_seconds=30)
     requests, tokens, _ = billed(judge_server)
-    assert said.requests == requests
+    assert all_are_told(said, requests)
     assert said.tokens == pytest.approx(tokens, rel=0.05)
     assert said.hedged > 0
     assert said.unknown_requests == said.hedged + said.failures.get("timeout", 0)
@@ -121,7 +127,7 @@ def test_requests_that_a_deadline_cuts_are_counted(
         score_part(settings, staged.ref, family, shard, until=until)
     said = Night(settings).publish(staged).usage
     requests, tokens, _ = billed(judge_server)
-    assert said.requests == requests
+    assert all_are_told(said, requests)
     assert said.unknown_requests > 0
     assert said.tokens == pytest.approx(tokens, rel=0.1)
 
