@@ -22,6 +22,7 @@ from ragmetrics.records import (
     Ask,
     Embed,
     LogRow,
+    Prompt,
     Request,
     Score,
     Status,
@@ -166,6 +167,9 @@ LARGEST = 1e100
 """Largest absolute value of a metric without a range. The square of a larger one may be infinite,
 and so has no mean or interval."""
 
+_OF_RUNS = (Status.NOT_SAMPLED, Status.OVER_BUDGET)
+"""Statuses of rows that a run does not ask about; nobody is alerted to them."""
+
 _ROUNDING = 1e-6
 """How far beyond its range a value may be by rounding, as a cosine of float32 is. It is cut."""
 
@@ -181,8 +185,12 @@ def checked_score(metric: Metric, returned: object) -> Score:
     if (returned.value is None) == (returned.status is Status.SCORED):
         what = "no value" if returned.value is None else "a value"
         return metric_failed(f"a score with {what} and the status {_shown(returned.status)}")
-    if problem := "" if metric.bundled else _unstorable(returned):
-        return metric_failed(problem)
+    if not metric.bundled:
+        if problem := _unstorable(returned):
+            return metric_failed(problem)
+        # The other fields are those of panels and samples: a metric cannot fill them.
+        own = returned.value, returned.reason, dict(returned.details), returned.status
+        returned = Score(*own)
     if returned.value is None:
         return returned
     try:
@@ -194,6 +202,8 @@ def checked_score(metric: Metric, returned: object) -> Score:
 
 def _unstorable(score: Score) -> str:
     """Why a score cannot be stored; empty if it can."""
+    if not isinstance(score.status, Status) or score.status in _OF_RUNS:
+        return f"a score with the status {_shown(score.status)}, which no metric gives"
     try:
         json.dumps(dict(score.details), allow_nan=False, ensure_ascii=False).encode()
         score.reason.encode()
@@ -258,12 +268,8 @@ class ForeignRun:
         except TookTooLong:
             why = f"a step of the metric took over {STEP_SECONDS:g} s: it is not run again"
             return metric_failed(_hung.setdefault(self.metric.steps, why))
-        except Unanswered as error:
-            return Score.unanswered(error)
-        except UnreadableReply as error:
-            return Score(None, str(error), status=Status.UNREADABLE)
         except Exception as error:
-            return metric_failed(f"{shorten(repr(error))}{error_location(error)}")
+            return metric_failed(f"{_shown(error)}{error_location(error)}")
 
     def _step(self, answers: Sequence[Answer] | None) -> Sequence[Request] | Score:
         try:
@@ -271,8 +277,14 @@ class ForeignRun:
                 self._steps = self.metric.play(self.row)
             yielded = next(self._steps) if answers is None else self._steps.send(answers)
         except StopIteration as stop:
-            return checked_score(self.metric, stop.value)
-        return self._checked(yielded)
+            returned = stop.value
+        except Unanswered as error:
+            returned = Score.unanswered(error)
+        except UnreadableReply as error:
+            returned = Score(None, str(error), status=Status.UNREADABLE)
+        else:
+            return self._checked(yielded)
+        return checked_score(self.metric, returned)
 
     def _checked(self, yielded: Any) -> Sequence[Request]:
         """The yielded requests. Raises an error for anything else, and for too many."""
@@ -287,6 +299,8 @@ class ForeignRun:
         for request in yielded:
             if not isinstance(request, Ask | Embed):
                 raise TypeError(f"a metric yields requests, not {type(request).__name__}")
+            if isinstance(request, Ask) and not isinstance(request.prompt, Prompt):
+                raise TypeError(f"a metric asks by a Prompt, not {type(request.prompt).__name__}")
             sent = request.input if isinstance(request, Embed) else dump_json(request.data)
             sent.encode()  # a lone surrogate cannot be sent
         return yielded

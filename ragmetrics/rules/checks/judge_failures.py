@@ -75,15 +75,16 @@ def _of_metric(tonight: Tonight, summary: Summary) -> Finding:
     share = failed / asked if asked else 0.0
     level: Level = "breach" if share > tonight.limit else "ok"
     text = f"{name}: {failed:,} of {asked:,} rows got no usable verdict ({share:.1%})"
+    problems = tonight.manifest.problems
+    whys = [summary.why_unanswered, *(one for one in problems if not one.startswith("metric "))]
     if 2 * summary.failed_by_code > failed:
         text = f"{name}: its code failed on {failed:,} of {asked:,} rows ({share:.1%})"
+        whys = [one for one in problems if one.startswith(f"metric {name} ")]
     if summary.scored and finite(summary.mean) is None:
         level, text = "breach", f"{name}: its {summary.scored:,} scores have no mean"
     if refused := summary.status.get(Status.REFUSED, 0):
         text += f", {refused:,} of them refused by the judge"
-    if level != "ok" and (
-        why := summary.why_unanswered or next(iter(tonight.manifest.problems), "")
-    ):
+    if level != "ok" and (why := next(filter(None, whys), "")):
         text += f": {why}"
     rule = f"{name}: at most {tonight.limit:.0%} of the rows unanswered"
     return tonight.finding(level, rule, text, key=name, metric=name, n=asked)

@@ -17,7 +17,7 @@ from hypothesis import given, strategies as st
 from ragmetrics.metrics import metric, metrics
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.records import LogRow, Manifest, Score, Status, Steps, real_number
-from ragmetrics.scoring.metric_run import checked_score
+from ragmetrics.scoring.metric_run import _OF_RUNS, checked_score
 from ragmetrics.storage import Runs, open_store
 from tests.builders import night_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
@@ -188,4 +188,29 @@ def test_what_is_no_sound_score_fails_the_row(returned: object, reason: str) -> 
 def test_a_row_without_a_value_keeps_its_status() -> None:
     """`not_applicable` is no fault."""
     score = Score.not_applicable("no reference answer")
-    assert checked_score(house_metric, score) is score
+    assert checked_score(house_metric, score) == score
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [
+        {"votes": ("yes",)},
+        {"failed": (1,)},
+        {"spread": "wide"},
+        {"spread": float("nan")},
+        {"cheap": "low"},
+        {"probability": -3.0},
+        {"compared": False},
+    ],
+)
+def test_a_metric_cannot_fill_the_fields_of_panels_and_samples(foreign: dict[str, Any]) -> None:
+    """They are stored in columns of their own types: one of another type would end the night."""
+    assert checked_score(house_metric, Score(0.5, "half", **foreign)) == Score(0.5, "half")
+
+
+@pytest.mark.parametrize("status", ["no_value", "not_applicable", *_OF_RUNS])
+def test_a_status_that_is_not_of_metrics_fails_the_row(status: Any) -> None:
+    """No text is one. Rows that were not sampled, or are over a budget, are in no alert."""
+    score = checked_score(house_metric, Score(None, "none", status=status))
+    assert score.status is Status.METRIC_FAILED
+    assert score.reason.endswith("which no metric gives")

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from ragmetrics import plugins
-from ragmetrics.errors import InputError, JudgeRefused
+from ragmetrics.errors import InputError, JudgeRefused, Unanswered, UnreadableReply
 from ragmetrics.metrics import METRICS, Metric, find_metric, metrics, select
 from ragmetrics.pipeline import CoverageShort, run_night
 from ragmetrics.pipeline.doctor import examine
-from ragmetrics.records import Embed, LogRow, Score, Status
+from ragmetrics.records import Ask, Embed, LogRow, Score, Status
 from ragmetrics.rules import incidents
 from ragmetrics.scoring import MetricRun, metric_run
 from ragmetrics.storage import Runs, open_store
@@ -94,6 +94,9 @@ def raises(error: BaseException) -> Callable[[LogRow], Any]:
         (raises(SystemExit(3)), "SystemExit(3)"),
         (raises(KeyboardInterrupt()), "KeyboardInterrupt()"),
         (raises(JudgeRefused("stop the run")), "JudgeRefused('stop the run')"),
+        (raises(UnreadableReply("\ud800")), "cannot be stored: UnicodeEncodeError"),
+        (raises(Unanswered("lost", "no answer")), "'lost' is not a valid Status"),
+        (yields([Ask("a text", {})]), "a metric asks by a Prompt, not str"),
     ],
 )
 def test_its_row_fails_with_the_reason(steps: Any, reason: str) -> None:
@@ -193,7 +196,7 @@ def test_a_taken_name_is_left_out_and_told(install: Callable[..., None]) -> None
 
 
 def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path) -> None:
-    """Both broken metrics are told with their reasons; all others are scored and published."""
+    """Both broken metrics are told, each with its own reason; all others are published."""
     install("bad", "raise ImportError('no such library')\n", "worst")
     install("exits", f"{HEAD}def leaves(row):\n    raise SystemExit(2)\n    yield\n", "leaves")
     install("unused", "raise SystemExit(1)\n", "never")
@@ -216,7 +219,8 @@ def test_a_night_goes_on_without_it(install: Callable[..., None], tmp_path: Path
     assert failed["leaves"].startswith("leaves: its code failed on 30 of 30 rows (100.0%)")
     causes = [incident.message for incident in incidents(manifest.findings, manifest)]
     assert all(any(text.startswith(name) for text in causes) for name in ("worst:", "leaves:"))
-    assert "no such library" in failed["worst"] or "no such library" in str(manifest.problems)
+    assert "SystemExit(2)" in failed["leaves"]
+    assert "no such library" in failed["worst"]
     (told,) = [one for one in examine(settings, NIGHT) if one.name == "metrics of other packages"]
     assert told.state == "failed"
     assert "metric 'worst' of bad cannot be imported" in told.text
