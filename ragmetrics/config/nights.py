@@ -65,9 +65,9 @@ def check_not_future(day: date, zone: str | None) -> None:
     """
     check_night(day)
     now = datetime.now(UTC)
-    today = (now.astimezone(_zone(zone)) if zone else now + _EARLIER).date()
-    if day > today:
-        raise InputError(f"night {day} is in the future; today is {today}")
+    here = now.astimezone(_zone(zone))
+    if day > (here if zone else now + _EARLIER).date():
+        raise InputError(f"night {day} is in the future; today is {here.date()}")
 
 
 def log_files_of_day(place: str, day: date) -> str:

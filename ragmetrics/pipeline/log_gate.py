@@ -75,6 +75,9 @@ def _with_rules(
         return settings
     if metrics is None:
         reports = [check_logs(settings, [log]) for log in logs]
+        for log, report in zip(logs, reports, strict=True):
+            if not report.rows and report.read.note:
+                raise InputError(f"{log}: {report.read.note}")
         metrics = _metrics_of(settings, reports, judged=judged)
     known = {metric.name for metric in chosen_metrics(settings)}
     more = [name for name in metrics if name not in known]

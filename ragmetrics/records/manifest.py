@@ -103,8 +103,6 @@ class Source(Record):
             text += f"; {self.broken[0].file}: {self.broken[0].reason}"
         elif self.reasons:
             text += f"; {self.quarantined:,} quarantined, most often: {_most_often(self.reasons)}"
-        elif self.skipped:
-            text += f"; most often skipped: {_most_often(self.skipped)}"
         return f"{text}\n{self.note}" if self.note else text
 
     @property

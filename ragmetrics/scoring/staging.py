@@ -245,6 +245,9 @@ def _source(
     problem = inputs.problem
     if not problem and not counts.rows:
         problem = "the logs hold no row that can be read"
+        if counts.read.skipped and not counts.reasons:
+            reason, number = counts.read.skipped.most_common(1)[0]
+            problem = f"every record was skipped, most often: {reason} ({number:,})"
     return Source(
         logs=log_files_of_day(settings.logs, day),
         files=len(inputs.log_files()),

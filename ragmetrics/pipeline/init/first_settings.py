@@ -260,9 +260,9 @@ def _found(sample: _Sample, logs: str) -> Iterator[str]:
 
 
 def _unreadable(place: str, check: CheckReport) -> InputError:
-    reasons = check.reasons.most_common(1)
-    why = f"the most frequent reason: {reasons[0][0]}" if reasons else "the log has no record"
-    return InputError(f"{place}: no row can be read; {why}")
+    reasons = (check.reasons or check.read.skipped).most_common(1)
+    why = reasons[0][0] if reasons else next(iter(check.broken), "the log is empty")
+    return InputError(f"{place}: no row can be read: {why}")
 
 
 def _limits(sample: _Sample) -> list[RuleLimit]:

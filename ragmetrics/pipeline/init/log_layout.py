@@ -68,9 +68,11 @@ def find_layout(logs: LogSet, ask: Asker) -> LogLayout:
     if names := seen.choices.get("preset"):
         text = f"Which tool wrote the log? {', '.join(names)}"
         preset, _ = ask(Question(text, names[0], names))
-        return LogLayout({"preset": preset}, [f"The log is read as one of {preset}."])
+        return LogLayout({"preset": preset}, [f"The log is read as an export of {preset}."])
     if seen.preset:
-        return _mapped(seen, ask, {"preset": seen.preset}, f"The log is one of {seen.preset}.")
+        return _mapped(
+            seen, ask, {"preset": seen.preset}, f"The log is an export of {seen.preset}."
+        )
     if not seen.note:
         return _mapped(seen, ask, {}, "The log has the field names of ragmetrics and ragas.")
     if not seen.samples:
@@ -88,8 +90,8 @@ def _mapped(
         path, guessed = ask(_question(seen, name))
         if not path:
             raise InputError(
-                f"Unknown log format. {seen.question} If one of them is, write it into "
-                f"ragmetrics.yaml: `columns: {{{name}: KEY}}`"
+                f"Unknown log format. {seen.question} If one of these keys does, write it into the "
+                f"settings: `columns: {{{name}: KEY}}`"
             )
         columns[name] = path
         if path == NONE:

@@ -128,7 +128,7 @@ def test_an_empty_log_is_refused(run: Run) -> None:
     Path("a.jsonl").write_text("", "utf-8")
     ended = run("init", "a.jsonl", "--yes")
     assert (ended.code, Path("ragmetrics.yaml").exists()) == (2, False)
-    assert "no row can be read" in ended.err
+    assert "no row can be read: the log is empty" in " ".join(ended.err.split())
 
 
 def test_what_was_guessed_is_said(run: Run) -> None:

@@ -135,6 +135,17 @@ def test_an_empty_log_and_the_same_log_are_errors(
         gate_logs(make_settings({}), place, other)
 
 
+def test_a_log_of_an_unknown_layout_is_asked_for_its_keys(tmp_path: Path) -> None:
+    """With the line for the settings, as `ragmetrics check` has it."""
+    rows = [
+        {"frage": row["user_input"], "treffer": row["retrieved_contexts"]} for row in make_rows(9)
+    ]
+    place = str(write_jsonl(tmp_path / "before.jsonl", rows))
+    other = str(write_jsonl(tmp_path / "after.jsonl", rows_with_ids()))
+    with pytest.raises(InputError, match=r"before.jsonl: Unknown log format\.[^$]*columns: "):
+        gate_logs(make_settings({}), place, other)
+
+
 def test_chosen_metrics_that_no_row_fits_are_an_error(tmp_path: Path) -> None:
     """With the fields by which no judge is needed."""
     with pytest.raises(InputError, match="log reference_context_ids"):

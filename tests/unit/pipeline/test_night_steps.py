@@ -136,6 +136,15 @@ def test_a_step_without_the_one_before_says_which_one_to_repeat(settings: Settin
         steps.parts(run)
 
 
+def test_today_is_the_day_of_the_time_zone(settings: Settings) -> None:
+    """Without a zone that of UTC, although a night may have begun further east."""
+    days = [datetime.now(UTC).date()]
+    with pytest.raises(InputError) as refused:
+        NightSteps(settings).stage(date(2126, 1, 1))
+    days.append(datetime.now(UTC).date())
+    assert any(f"today is {day}" in str(refused.value) for day in days)
+
+
 @pytest.mark.parametrize(
     ("night", "said"),
     [

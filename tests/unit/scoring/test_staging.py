@@ -62,6 +62,15 @@ def staged_row(tmp_path: Path, row: dict[str, Any], golden: list[dict[str, Any]]
     return rows[0]
 
 
+def test_a_night_without_rows_of_its_day_names_the_other_days(tmp_path: Path) -> None:
+    """The rows can be read: the reason is that of the records that were skipped."""
+    rows = [{**row, "timestamp": "2026-10-01T08:00:00Z"} for row in make_rows(3)]
+    place = str(write_jsonl(tmp_path / "export.jsonl", rows))
+    staged = run(settings_in(tmp_path, logs=place, split_nights=True))
+    expected = "every record was skipped, most often: row of another day (3)"
+    assert staged.source.problem == expected
+
+
 def test_shards_partition_the_rows(tmp_path: Path) -> None:
     """Each row is in one shard, none is lost, and equal questions meet."""
     rows = make_rows(60)

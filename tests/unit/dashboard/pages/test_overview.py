@@ -76,6 +76,11 @@ class TestRules:
         page = words(site.overview(night(findings=[rule])))
         assert "Context recall: below 0.8 0.64 0.88 −0.24 0.05 ok" in page
 
+    def test_a_limit_has_at_most_three_digits(self, site: Site) -> None:
+        """A share of the mean before is no round number."""
+        rule = finding(drop=0.064, limit=0.0719643, means=MEANS)
+        assert "0.88 −0.064 0.072 ok" in words(site.overview(night(findings=[rule])))
+
     def test_fine_checks_fold_away(self, site: Site) -> None:
         """Those of logs and judge; one that is not fine does not."""
         fine = finding(kind="quarantine", rule="at most 5% quarantined", metric=None)
