@@ -56,7 +56,9 @@ SplitFlag = Annotated[
 ByFlag = Annotated[
     str | None,
     typer.Option(
-        "--by", help="Tags, separated by commas: also compare the rows of each tag value."
+        "--by",
+        help="Tags, separated by commas: also compare the rows of each tag value. Without it: the "
+        "tags that a night shows, only what got worse, and no segment fails.",
     ),
 ]
 JudgeFlag = Annotated[
@@ -271,7 +273,10 @@ def _print_segments(console: Console, comparison: Comparison) -> None:
             by_tag.setdefault(change.segment.tag, []).append(change)
     for tag, changes in by_tag.items():
         changes.sort(key=lambda one: (not one.significantly_worse(), -contribution(one, whole)))
-        shown = changes[:_MOST_SEGMENTS]
+        worse = [change for change in changes if change.significantly_worse()]
+        shown = (changes if comparison.segments_asked else worse)[:_MOST_SEGMENTS]
+        if not shown:
+            continue
         lines = [(_value(one), display_name(one.metric), *_numbers(one)) for one in shown]
         headers = (clean(tag, 40), "metric", *_HEADERS)
         print_grid(console, headers, lines, names=(0, 1), styles=_styles(shown))

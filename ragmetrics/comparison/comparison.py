@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
-from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows
+from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows, shared_tags
 from ragmetrics.people import carried_movement, newest_movement
 from ragmetrics.records import (
     Comparison,
@@ -34,13 +34,14 @@ def make_comparison(
     a: ScoredSide,
     b: ScoredSide,
     metrics: Sequence[str],
-    tags: Sequence[str] = (),
+    tags: Sequence[str] | None = (),
     *,
     rows: int,
     refused: Sequence[MetricChange] = (),
     movements: Mapping[str, JudgeMovement | None] | None = None,
 ) -> Comparison:
-    """Compare two sides by metrics that both have, and by the values of some tags.
+    """Compare two sides by metrics that both have, and by the values of some tags; None: of those
+    that a night shows.
 
     `rows` limits the listed questions per metric; 0 lists none. `refused` are the metrics that do
     not compare, with the reason. `movements` give the judge's movement from night to night by
@@ -49,7 +50,8 @@ def make_comparison(
     if movements is None:
         movements = {metric: newest_movement(metric, [*a.nights, *b.nights]) for metric in metrics}
     aligned = [align_rows(a.scores[metric], b.scores[metric]) for metric in metrics]
-    whole, segments = measure_sides(aligned, tags, a.nights, b.nights, movements)
+    named = shared_tags(a, b) if tags is None else tags
+    whole, segments = measure_sides(aligned, named, a.nights, b.nights, movements)
     moved, moved_rows = find_moved(a, b, aligned, rows)
     lost, gained = find_one_sided(a, b, aligned, LONE if rows else 0)
     return Comparison(
@@ -57,13 +59,14 @@ def make_comparison(
         b=b.about,
         metrics=[*whole, *refused],
         segments=segments,
+        segments_asked=tags is not None,
         moved=moved,
         rows=moved_rows,
         lost=lost,
         gained=gained,
         notices=[
             *mix_notices(whole),
-            *_notices(a, b, tags, segments),
+            *_notices(a, b, tags or (), segments),
             *_moving(a, b, metrics, movements),
         ],
         problems=[*_of_side("before", a.problems), *_of_side("after", b.problems)],

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from ragmetrics.comparison.comparison import make_comparison, measure
-from ragmetrics.comparison.sides import ScoredSide, scored_side
+from ragmetrics.comparison.sides import ScoredSide, scored_side, shown_tags
 from ragmetrics.errors import StoreError
-from ragmetrics.records import BUILDS, ComparedMeans, Comparison, Manifest, MetricChange, Move
+from ragmetrics.records import ComparedMeans, Comparison, Manifest, MetricChange, Move
 from ragmetrics.rules import correct_drop
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files, is_missing
@@ -30,8 +30,6 @@ LoadScores: TypeAlias = Callable[[Manifest, str], MetricScores]
 
 ROWS = 5
 """Questions listed per metric."""
-_MOST_TAGS = 6
-_MOST_BUILDS = 20
 
 
 def night_before(now: Manifest, earlier: Sequence[Manifest]) -> Manifest | None:
@@ -99,14 +97,6 @@ def _move(before: Manifest, now: Manifest, metric: str, load: LoadScores) -> Mov
     )
     moved = {"by": by, "low": low, "high": high, "means": means, "error": error}
     return Move(metric=metric, since=before.date, run=before.run, **moved)
-
-
-def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
-    """The tags of a night's segments, and the index build where there are a few builds."""
-    shown = dict.fromkeys(segment.segment.tag for segment in now.segments if segment.segment)
-    sides = [now, before] if before else [now]
-    builds = {build for side in sides for build in side.source.index_builds}
-    return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
 
 
 def cached_load(

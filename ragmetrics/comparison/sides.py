@@ -23,6 +23,9 @@ from ragmetrics.storage import Files, RowLocation, RunRef, by_shard, scored_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+_MOST_TAGS = 6
+_MOST_BUILDS = 20
+_TAG = "tag:"
 _SAME = 1e-9
 """Means of equal values may differ by rounding."""
 
@@ -44,6 +47,17 @@ class ScoredSide:
     """Manifests of its runs."""
     build: str | None = None
     """The index build whose rows are used; None: all rows."""
+
+    @property
+    def tags(self) -> set[str]:
+        """The tags of its rows."""
+        tables = [scores.table for scores in self.scores.values()]
+        named = ((table, name) for table in tables for name in map(str, table))
+        return {
+            name.removeprefix(_TAG)
+            for table, name in named
+            if name.startswith(_TAG) and table[name].notna().any()
+        }
 
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
         """The first row of each question, where the rows are still in the store."""
@@ -107,6 +121,20 @@ def scored_side(
         nights=nights,
         build=build,
     )
+
+
+def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
+    """The tags of a night's segments, and the index build where there are a few builds."""
+    shown = dict.fromkeys(segment.segment.tag for segment in now.segments if segment.segment)
+    sides = [now, before] if before else [now]
+    builds = {build for side in sides for build in side.source.index_builds}
+    return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
+
+
+def shared_tags(a: ScoredSide, b: ScoredSide) -> list[str]:
+    """Those of the shown tags that rows of both sides have; a build is compared as a whole."""
+    there = a.tags & b.tags if a.build or b.build else {*(a.tags & b.tags), BUILDS}
+    return [tag for tag in shown_tags(b.nights[0], a.nights[0]) if tag in there]
 
 
 def read_nights(
@@ -191,7 +219,7 @@ class Rows:
         """The rows with each value of a tag, as a mask."""
         import pandas as pd
 
-        column = tag if tag == BUILDS else f"tag:{tag}"
+        column = tag if tag == BUILDS else f"{_TAG}{tag}"
         if column not in self.table:
             return {}
         numbers, values = pd.factorize(self.table[column])  # a row without the tag: -1

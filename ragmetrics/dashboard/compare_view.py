@@ -244,7 +244,8 @@ def _state(comparison: Comparison) -> str:
         return "no_data"
     if any(change.significantly_worse() for change in comparison.metrics):
         return "firing"
-    return "fell" if comparison.significantly_worse() else "ok"
+    fell = any(change.significantly_worse() for change in comparison.segments)
+    return "fell" if fell else "ok"
 
 
 def _lines(

@@ -1,8 +1,8 @@
 """One sentence on a calibrated judge: how well it agrees with people, and what fools it.
 
 The words of quadratic kappa are those of Landis and Koch 1977, "The measurement of observer
-agreement for categorical data", as adverbs: kappa up to 0 hardly, 0.2 slightly, 0.4 fairly, 0.6
-moderately, 0.8 substantially, above almost perfectly.
+agreement for categorical data", as adverbs: kappa up to 0 only by chance, 0.2 slightly, 0.4 fairly,
+0.6 moderately, 0.8 substantially, above almost perfectly.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ragmetrics.records import AttackName, AttackResult, Calibration, MetricCali
 from ragmetrics.text import clean
 
 _WORDS = (
-    (0.0, "hardly"),
+    (0.0, "only by chance"),
     (0.2, "slightly"),
     (0.4, "fairly"),
     (0.6, "moderately"),

@@ -39,14 +39,14 @@ class ShownRow:
 
     @property
     def changed(self) -> str:
-        """`2 contexts left, 1 came`."""
+        """`2 passages left, 1 came`."""
         left = sum(context.rank_b is None for context in self.row.contexts)
         came = sum(context.rank_a is None for context in self.row.contexts)
         words = [
-            f"{plural(left, 'context')} left" if left else "",
+            f"{plural(left, 'passage')} left" if left else "",
             f"{came:,} came" if came else "",
         ]
-        return ", ".join(filter(None, words)) or "the same contexts on both sides"
+        return ", ".join(filter(None, words)) or "the same passages on both sides"
 
 
 def show_row(row: MovedRow, budget: TextBudget) -> ShownRow:

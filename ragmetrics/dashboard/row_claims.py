@@ -89,7 +89,7 @@ def claims_of_response(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, .
 
 def _correct(place: int, wrong: Sequence[Any], misled: Sequence[Any]) -> tuple[str, bool]:
     if place in misled:
-        return "wrong, as a context says", False
+        return "wrong, as a passage says", False
     return ("wrong", False) if place in wrong else ("correct", True)
 
 

@@ -78,7 +78,7 @@ class EarlierNight:
         counts = Counter(map(became, self.contexts))
         fates = ("left", "came", "moved", "rewritten")
         words = ", ".join(f"{counts[fate]} {fate}" for fate in fates if counts[fate])
-        return words or "the same contexts in the same order"
+        return words or "the same passages in the same order"
 
 
 def became(context: MovedContext) -> str:

@@ -32,7 +32,7 @@ def comparison_story(comparison: Comparison) -> NightStory:
         metric=worse[0].metric if worse else "",
         what=(*map(_moved, shown), *([f"And {plural(left, 'more metric')}."] if left > 0 else [])),
         where=tuple(_places(comparison, [change.metric for change in worse])),
-        why=(*_lost(comparison.lost_passages), *_new_builds(comparison)),
+        why=(*_lost_since(comparison.lost_passages), *_new_builds(comparison)),
     )
 
 
@@ -140,6 +140,18 @@ def _lost(lost: LostPassages | None) -> list[Text]:
     """What became of the lost passages, where a stage stands out."""
     texts = (lost.sentence, lost.edited) if lost else ()
     return [(Quote(_as_sentence(text)),) for text in texts if text]
+
+
+def _lost_since(lost: LostPassages | None) -> list[Text]:
+    """The same of two sides, which may differ from what a night tells: it is compared with several
+    nights, and so with more questions.
+    """
+    if lost is None or not lost.sentence or not lost.earlier_runs:
+        return _lost(lost)
+    nights = f"compared with the {lost.earlier_runs} nights before"
+    of = nights if lost.earlier_runs > 1 else "counting only questions of both sides"
+    told = f"{of}, {lost.sentence}"
+    return _lost(lost.model_copy(update={"sentence": told}))
 
 
 def _new_builds(comparison: Comparison) -> list[Text]:

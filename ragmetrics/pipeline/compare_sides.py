@@ -48,7 +48,6 @@ from ragmetrics.text import clean
 
 ROWS = 5
 """Questions shown per metric."""
-_TAG = "tag:"
 _MOST_TAGS = 20
 
 _OWN_WEIGHTS = (
@@ -80,9 +79,10 @@ def compare(
     Result of `evaluate`, or any input of `evaluate`: a location of logs, dicts, a table. Nights,
     runs and builds are read from `store`, or from the store of the settings. Logs are scored now,
     with `metrics`, `judge`, `model`, `base_url`, `golden` and `preset` as in `evaluate`; replies of
-    paid judges are cached in the store. `by` names tags whose values are compared too. `rows` is
-    the largest number of questions shown per metric. With `split`, the sides are the rows of the
-    log `a` before that day and those from it on, and there is no `b`.
+    paid judges are cached in the store. `by` names tags whose values are compared too; without it,
+    these are the tags that a night shows, and `significantly_worse` leaves them out. `rows` is the
+    largest number of questions shown per metric. With `split`, the sides are the rows of the log
+    `a` before that day and those from it on, and there is no `b`.
     A metric that was scored differently on both sides (judge, prompts, parameters) is not compared,
     and its `reason` says so.
     Raises InputError when a side is not found, no metric can be compared or no scored row has a tag
@@ -90,7 +90,7 @@ def compare(
     """
     chosen = settings_of(settings, metrics, judge, model, base_url, golden, preset=preset)
     chosen = chosen.model_copy(update={"store": store}) if store else chosen
-    tags = [by] if isinstance(by, str) else list(dict.fromkeys(by or ()))
+    tags = [by] if isinstance(by, str) else None if by is None else list(dict.fromkeys(by))
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as temporary:
         folder = Path(temporary)
@@ -98,9 +98,10 @@ def compare(
         names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))
+        loaded = (chosen.segments or ()) if tags is None else tags
         scored = scoring_only(chosen, set(names))
-        sides = load_sides(scored, pair, names, tags, folder, progress)
-        _check_tags(tags, sides)
+        sides = load_sides(scored, pair, names, loaded, folder, progress)
+        _check_tags(tags or (), sides)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
         worse = bool(comparison.significantly_worse())
         lost = lost_between(chosen, *sides, worse=worse, build=sides[1].build)
@@ -110,13 +111,7 @@ def compare(
 
 def _check_tags(tags: Sequence[str], sides: Sequence[ScoredSide]) -> None:
     """Raise InputError for a tag that no scored row has; it names the tags that there are."""
-    tables = [scores.table for side in sides for scores in side.scores.values()]
-    there = {
-        column.removeprefix(_TAG)
-        for table in tables
-        for column in map(str, table)
-        if column.startswith(_TAG) and table[column].notna().any()
-    }
+    there = set().union(*(side.tags for side in sides))
     unknown = [tag for tag in tags if tag not in {*there, BUILDS}]
     if unknown:
         listed = ", ".join(clean(tag, 40) for tag in sorted(there)[:_MOST_TAGS])
@@ -246,7 +241,7 @@ def load_sides(
         if isinstance(chosen_side, Stored):
             sides.append(_stored(chosen_side, metrics, tags))
             continue
-        run = temporary(settings.model_copy(update={"segments": ()}), str(folder / name))
+        run = temporary(settings, str(folder / name))
         cache, report = open_store(settings), _labelled(name, progress)
         try:
             staged = score_inputs(

@@ -185,7 +185,9 @@ class Comparison(Record):
     metrics: list[MetricChange]
     """Changes over all rows."""
     segments: list[MetricChange] = Field(default_factory=list)
-    """Changes over the rows of each value of the requested tags."""
+    """Changes over the rows of each value of some tags."""
+    segments_asked: bool = True
+    """Whether these tags were asked for: if not, a segment fails no pipeline."""
     moved: list[MovedQuestion] = Field(default_factory=list)
     """By metric, the largest change first."""
     rows: list[MovedRow] = Field(default_factory=list)
@@ -204,8 +206,11 @@ class Comparison(Record):
     """Judge requests of the comparison, and their cost."""
 
     def significantly_worse(self, limit: float = 0.0) -> list[MetricChange]:
-        """The changes by which B is worse by more than a limit, and significantly worse."""
-        return [one for one in (*self.metrics, *self.segments) if one.significantly_worse(limit)]
+        """The changes by which B is worse by more than a limit, and significantly worse; over all
+        rows, and over segments that were asked for.
+        """
+        changes = [*self.metrics, *(self.segments if self.segments_asked else ())]
+        return [change for change in changes if change.significantly_worse(limit)]
 
     @property
     def compared(self) -> list[MetricChange]:

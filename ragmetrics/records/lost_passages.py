@@ -102,6 +102,8 @@ class LostPassages(Record):
 
     questions: int
     """Questions with a known needed passage."""
+    earlier_runs: int = 0
+    """Runs before in which these questions were looked for; 0 in older records."""
     needed: int
     """Their needed passages that they retrieved before."""
     fallen: int

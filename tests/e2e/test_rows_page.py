@@ -97,7 +97,7 @@ def csv_of(visit: Visit, folder: Path) -> list[list[str]]:
 def test_text_is_searched_in_all_that_was_logged(visit: Visit, rows_page: str) -> None:
     """In questions, responses, references and contexts; every word, whatever its case."""
     visit.page.goto(rows_page)
-    assert told(visit) == "All 104 kept rows."
+    assert told(visit) == "All 104 kept questions."
     box = visit.page.get_by_label("Text")
     for words, count in (
         ("INVOICE changed", 103),
@@ -108,7 +108,7 @@ def test_text_is_searched_in_all_that_was_logged(visit: Visit, rows_page: str) -
         box.fill(words)
         assert told(visit).startswith("All" if count == 104 else f"{count} of 104"), words
     box.fill("replaced")  # by an earlier night alone, and "replaces" by the reference
-    assert told(visit) == "0 of 104 kept rows."
+    assert told(visit) == "0 of 104 kept questions."
     assert visit.complaints == []
 
 
@@ -117,19 +117,19 @@ def test_filters_combine_and_stand_in_the_address(visit: Visit, rows_page: str) 
     visit.page.goto(rows_page)
     visit.page.get_by_label("Metric").select_option("context_recall")
     visit.page.get_by_label("to", exact=True).fill("0.5")
-    assert told(visit) == "4 of 104 kept rows."
+    assert told(visit) == "4 of 104 kept questions."
     visit.page.get_by_label("Tag").select_option("section=api")
-    assert told(visit) == "2 of 104 kept rows."
+    assert told(visit) == "2 of 104 kept questions."
     visit.page.get_by_label("Shown as").select_option("worst")
-    assert told(visit) == "1 of 104 kept rows."
+    assert told(visit) == "1 of 104 kept questions."
     address = visit.page.url
     assert address.endswith("#metric=context_recall&max=0.5&tag=section%3Dapi&kind=worst")
     visit.page.goto("about:blank")
     visit.page.goto(address)
-    assert told(visit) == "1 of 104 kept rows."
+    assert told(visit) == "1 of 104 kept questions."
     assert visit.page.get_by_label("Metric").input_value() == "context_recall"
     visit.page.get_by_role("button", name="Clear").click()
-    assert told(visit) == "All 104 kept rows."
+    assert told(visit) == "All 104 kept questions."
     assert visit.page.url.endswith("rows.html#")
 
 
@@ -147,10 +147,10 @@ def test_every_tag_that_is_offered_finds_its_rows(visit: Visit, rows_page: str) 
 def test_a_choice_that_no_row_has_finds_nothing(visit: Visit, rows_page: str) -> None:
     """An address of another run of the night is not taken for one of all rows."""
     visit.page.goto(rows_page + "#tag=section%3Dgone")
-    assert told(visit) == "0 of 104 kept rows."
+    assert told(visit) == "0 of 104 kept questions."
     assert visit.page.get_by_label("Tag").input_value() == "section=gone"
     visit.page.goto(rows_page + "#kind=gone")
-    assert told(visit) == "0 of 104 kept rows."
+    assert told(visit) == "0 of 104 kept questions."
 
 
 def test_a_score_and_the_one_before_are_of_one_metric(
@@ -244,11 +244,11 @@ def test_a_row_has_an_address(visit: Visit, rows_page: str) -> None:
     assert article.count() == 1
     assert "1 left" in article.inner_text()
     assert visit.page.title().startswith("=HYPERLINK")
-    visit.page.get_by_role("link", name="next row").click()
+    visit.page.get_by_role("link", name="next question").click()
     assert "<script>alert(1)</script>" in article.inner_text()
     assert article.locator("script, img").count() == 0
-    visit.page.get_by_role("link", name="2 rows found").click()
-    assert told(visit) == "2 of 104 kept rows."
+    visit.page.get_by_role("link", name="2 questions found").click()
+    assert told(visit) == "2 of 104 kept questions."
     assert visit.page.url.endswith("#tag=section%3Dapi")
     visit.page.go_back()
     assert article.is_visible()
@@ -258,7 +258,7 @@ def test_a_row_has_an_address(visit: Visit, rows_page: str) -> None:
 def test_an_address_of_a_row_that_is_not_kept_says_so(visit: Visit, rows_page: str) -> None:
     """And shows the list; a choice that there is not is none."""
     visit.page.goto(rows_page + "#row=gone&metric=nope&min=x&sort=%E0%A4%A")
-    assert "Row gone is not kept here" in told(visit)
+    assert "Question gone is not kept here" in told(visit)
     assert len(questions(visit)) == 50
     assert visit.complaints == []
 
@@ -285,7 +285,7 @@ def test_the_keyboard_alone_reaches_a_row(visit: Visit, rows_page: str) -> None:
     visit.page.goto(rows_page)
     visit.page.get_by_label("Text").focus()
     visit.page.keyboard.type("zebra")
-    assert told(visit) == "1 of 104 kept rows."
+    assert told(visit) == "1 of 104 kept questions."
     for _ in range(20):
         visit.page.keyboard.press("Tab")
         if visit.page.evaluate("document.activeElement.dataset.key") == "q-4":
@@ -365,5 +365,5 @@ def test_a_tag_may_have_any_name(visit: Visit, odd_page: str) -> None:
     for tag in ("__proto__=x", "constructor=y"):
         visit.page.goto(f"{odd_page}#tag={tag}")
         visit.page.reload()
-        assert told(visit) == "All 1 kept row.", tag
+        assert told(visit) == "All 1 kept question.", tag
         assert tag.replace("=", " ") in visit.page.locator("#found tbody").inner_text()

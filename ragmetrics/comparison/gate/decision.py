@@ -43,9 +43,9 @@ from ragmetrics.comparison.gate.verdict_words import (
     unread,
 )
 from ragmetrics.comparison.lost_passages import lost_between
-from ragmetrics.comparison.nights import ROWS, shown_tags
+from ragmetrics.comparison.nights import ROWS
 from ragmetrics.comparison.replay.run import Progress
-from ragmetrics.comparison.sides import ScoredSide, scored_side
+from ragmetrics.comparison.sides import ScoredSide, scored_side, shown_tags
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgePending, JudgeRefused, RagmetricsError, StoreError
 from ragmetrics.logs import GoldenSet, golden_set

@@ -144,10 +144,10 @@
 
   function tell(state) {
     const all = found.length === rows.length;
-    const what = all ? `All ${plural(rows.length, "kept row")}.` : `${found.length.toLocaleString("en")} of ${plural(rows.length, "kept row")}.`;
-    const lost = missing ? ` ${plural(missing, "file")} of rows could not be loaded.` : "";
+    const what = all ? `All ${plural(rows.length, "kept question")}.` : `${found.length.toLocaleString("en")} of ${plural(rows.length, "kept question")}.`;
+    const lost = missing ? ` ${plural(missing, "file")} of questions could not be loaded.` : "";
     const gone = state.row && !rows.some((row) => row.key === state.row)
-      ? ` Row ${state.row.slice(0, 200)} is not kept here; if the night has it, it is in the Parquet.` : "";
+      ? ` Question ${state.row.slice(0, 200)} is not kept here; if the night has it, it is in the Parquet.` : "";
     byId("told").textContent = what + lost + gone;
   }
 
@@ -169,7 +169,7 @@
       term.title = options().find((option) => option.text === term.textContent)?.title ?? "";
     }
     const place = found.indexOf(row);
-    link("back", state, "", `← ${plural(found.length, "row")} found`);
+    link("back", state, "", `← ${plural(found.length, "question")} found`);
     link("prev", state, place > 0 ? found[place - 1].key : null);
     link("after", state, place >= 0 ? found[place + 1]?.key ?? null : null);
     document.title = `${row.question.slice(0, 80)} · ${title}`;

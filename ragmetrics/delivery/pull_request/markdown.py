@@ -20,12 +20,12 @@ from ragmetrics.text import clean
 
 COMMENT_LIMIT = 60_000
 """Most characters of a report; GitHub takes 65,536 in a comment."""
+Conclusion = Literal["passed", "failed", "inconclusive"]
 _GATE: dict[str, Conclusion] = {
     "promote": "passed",
     "hold": "failed",
     "inconclusive": "inconclusive",
 }
-Conclusion = Literal["passed", "failed", "inconclusive"]
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,7 @@ def _report(
     segments.sort(key=lambda one: (-one.share, -one.questions, str(one.segment)))
     return LostPassages(
         questions=len(needing_questions(lost)),
+        earlier_runs=len(lost.earlier),
         needed=int(lost.pairs.needed.sum()),
         fallen=len(np.unique(lost.questions)),
         carried=len(carried_questions(lost)),

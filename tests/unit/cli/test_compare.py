@@ -78,6 +78,19 @@ def test_by_tag_has_a_table_of_its_own(run: Run, logs: tuple[Path, Path]) -> Non
     ]
 
 
+def test_without_by_what_got_worse_is_named_and_fails_nothing(
+    run: Run, logs: tuple[Path, Path]
+) -> None:
+    """One channel lost most: *Where* names it, and its tag has a table of what got worse."""
+    app, web = ([row for row in ROWS if row["tags"]["channel"] == one] for one in ("app", "web"))
+    write_jsonl(logs[1], [*web, *damaged(app, 0.5, seed=1)])
+    ended = compare(run, logs, "--rows", 0, "--fail-on-drop", 0.35)
+    assert (ended.code, ended.err) == (0, "")
+    assert re.search(r"\nWhere: .*channel=app \(1\.00 → 0\.\d+\)", ended.out)
+    assert "\n app " in ended.out and "\n web " not in ended.out
+    assert compare(run, logs, "--by", "channel", "--fail-on-drop", 0.35).code == 1
+
+
 def test_of_many_segments_those_that_most_likely_got_worse_are_shown(
     run: Run, logs: tuple[Path, Path]
 ) -> None:

@@ -282,6 +282,20 @@ def test_segments_tell_where() -> None:
     assert len(result.segments) == 2 * len(METRICS)
 
 
+def test_tags_that_nobody_named_are_shown_and_fail_nothing() -> None:
+    """Of both sides, as on the page of a night. The metrics are as significant as without them."""
+    hit = damaged([row for row in ROWS if row["tags"]["channel"] == "app"], 0.4, seed=1)
+    now = [*(row for row in ROWS if row["tags"]["channel"] == "web"), *hit]
+    shown = ragmetrics.compare(ROWS, now, metrics=METRICS)
+    none, asked = (ragmetrics.compare(ROWS, now, by=by, metrics=METRICS) for by in ((), "channel"))
+    assert (none.segments, shown.segments) == ([], asked.segments)
+    assert shown.metrics == none.metrics == asked.metrics
+    assert any(segment.significantly_worse() for segment in shown.segments)
+    assert not any(change.segment for change in shown.significantly_worse())
+    other = [{**row, "tags": {"place": row["tags"]["channel"]}} for row in now]
+    assert ragmetrics.compare(ROWS, other, metrics=METRICS).segments == []
+
+
 def test_a_tag_that_no_row_has_is_an_error_that_names_the_others() -> None:
     """A tag that is misspelt would look like a comparison without a segment that fell."""
     with pytest.raises(InputError, match="no scored row has the tag nobody; tags of the rows: cha"):

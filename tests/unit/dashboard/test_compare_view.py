@@ -123,7 +123,7 @@ def test_questions_show_what_was_retrieved_for_them(site: Files) -> None:
     """Which contexts left, came, have another rank or another text; only metrics that moved."""
     read = text(page(site, comparison()))
     for told in (
-        "1 context left, 1 came",
+        "1 passage left, 1 came",
         "− left rank 1 kb-1",
         "+ came rank 1 kb-7",
         "↕ up from 3 to 2 kb-2",

@@ -17,7 +17,7 @@ def attack(name: AttackName, lifted: float, contexts: int = 20) -> AttackResult:
 @pytest.mark.parametrize(
     ("kappa", "word"),
     [
-        (-0.1, "hardly"),
+        (-0.1, "only by chance"),
         (0.2, "slightly"),
         (0.4, "fairly"),
         (0.6, "moderately"),

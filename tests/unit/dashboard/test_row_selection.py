@@ -180,7 +180,7 @@ class TestEarlierNight:
         """A golden question that is asked each night under one id is held against itself."""
         before = store.add(0, (row("x", "How?", "a"), 0.1), (row("n", "How?", "b"), 0.9))
         (kept,) = store.kept(store.add(1, (row("n", "How?", "b"), 0.9)), before)
-        assert kept.earlier[0].words == "the same contexts in the same order"
+        assert kept.earlier[0].words == "the same passages in the same order"
 
     def test_contexts_are_those_of_the_newest_three_nights(self, store: Store) -> None:
         """A night without the question is passed over; of older nights there are values alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ragmetrics.messages import comparison_story, contribution, gate_story, text_of
-from ragmetrics.records import Segment
+from ragmetrics.records import LostPassages, Segment
 from tests.fakes.comparisons import change, comparison
 from tests.fakes.gated import gate, metric_verdict
 
@@ -32,3 +32,19 @@ def test_an_inconclusive_gate_says_how_many_questions_would_decide() -> None:
     """In the last line of what it says."""
     story = gate_story(gate(verdict="inconclusive", further=1_200))
     assert story.what[-1] == "About 1,200 more questions would decide."
+
+
+def test_lost_passages_are_counted_over_questions_that_are_named() -> None:
+    """A night looks at several nights before and two sides at each other, so counts may differ."""
+    gone = "9 passages are gone from the index"
+    lost = LostPassages(questions=20, needed=20, fallen=9, lost=9, sentence=gone)
+    told = {
+        runs: text_of(*comparison_story(comparison(lost_passages=several)).why)
+        for runs in (0, 1, 7)
+        if (several := lost.model_copy(update={"earlier_runs": runs}))
+    }
+    assert told == {
+        0: f"{gone}.",
+        1: f"Counting only questions of both sides, {gone}.",
+        7: f"Compared with the 7 nights before, {gone}.",
+    }

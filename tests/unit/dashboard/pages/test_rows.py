@@ -122,7 +122,7 @@ class TestRows:
             "relevant to Reciprocal rank",
             "✗ not supportedIt is so.No.",
             "✓ correctA.",
-            "✗ wrong, as a context saysB.",
+            "✗ wrong, as a passage saysB.",
         ):
             assert told in page
 
@@ -178,7 +178,7 @@ class TestRows:
     def test_ids_and_times_are_folded(self, site: Site) -> None:
         """No line of metadata stands above the texts."""
         page = site.rows(worst_row("q-1", "How?", index_build="idx-2"))
-        before, folded = page.split("Row, index build and time")
+        before, folded = page.split("Id, index build and time")
         assert "<bdi>q-1</bdi>" not in before[before.index("<article") :]
         assert "q-1" in folded
         assert "idx-2" in folded
@@ -220,7 +220,7 @@ class TestEarlierNight:
     def test_no_change_is_said(self, site: Site) -> None:
         """Where nothing changed the fault is not in what was retrieved, which is worth a line."""
         page = text(site.rows(worst_row("q-1", "How?", earlier=(an_earlier_night(STAYED),))))
-        assert "9 Nov: the same contexts in the same order" in page
+        assert "9 Nov: the same passages in the same order" in page
 
 
 class TestPage:
@@ -259,7 +259,7 @@ class TestPage:
         """How many rows can be searched, and where all of them are."""
         site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,))])
         page = text(site.html(f"{FIRST}/rows.html"))
-        assert "1 of 200 rows: the worst, the most fallen and a sample" in page
+        assert "1 of 200 logged questions: the worst, the most fallen and a sample" in page
         assert "rows/dt=2026-11-10/run=run-0" in page
 
     def test_rows_without_scores_have_a_page(self, site: Site) -> None:
@@ -267,7 +267,7 @@ class TestPage:
         failed = {"context_recall": Score(None, "429", status=Status.JUDGE_FAILED)}
         site.night(night(), [worst_row("q-1", "How?", why=(SAMPLED,), scores=failed)])
         page = text(site.html(f"{FIRST}/rows.html"))
-        assert "No row has a score." in page
+        assert "No question has a score." in page
         assert "judge failed" in page
 
     def test_a_night_without_rows_has_no_page(self, site: Site) -> None:
@@ -301,7 +301,7 @@ class TestPage:
         site.night(night(worst=worst), rows)
         page = site.html(f"{FIRST}/rows.html")
         assert len(page.encode()) < 300_000
-        assert "more rows that fell or are among the worst: no room here" in page
+        assert "more questions that fell or are among the worst: no room here" in page
 
 
 class TestData:
@@ -330,7 +330,7 @@ class TestData:
         assert max(sizes) < MOST_FILE_BYTES + 100
         kept = len(data(site))
         assert 100 < kept < 400
-        assert f"{kept} of 200 rows: the worst" in text(site.html(f"{FIRST}/rows.html"))
+        assert f"{kept} of 200 logged questions: the worst" in text(site.html(f"{FIRST}/rows.html"))
 
     @pytest.mark.parametrize("place", ["user_input", "id", "index_build", "tags", "language"])
     def test_hostile_fields_are_inert(self, site: Site, place: str) -> None:
