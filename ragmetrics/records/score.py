@@ -108,6 +108,10 @@ _ADVICE = {
 """What to do where a reason has these words, the most specific first."""
 
 
+_BLANK_LETTERS = " \u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that look like a space: the fillers of Hangul, and Braille without a dot."""
+
+
 class Segment(Record):
     """The rows whose tag has this value, as in `section=billing`."""
 
@@ -117,7 +121,7 @@ class Segment(Record):
     @property
     def is_blank(self) -> bool:
         """Whether the value has no visible sign: its rows have no value, and nobody names them."""
-        return not clean(self.value, 80)
+        return not clean(self.value, 80).strip(_BLANK_LETTERS)
 
     def __str__(self) -> str:
         return f"{self.tag}={self.value}"

@@ -403,7 +403,7 @@ def test_a_segment_that_the_metric_never_applied_to_is_not_watched() -> None:
     assert str(found.segment) == "channel=web"
 
 
-@pytest.mark.parametrize("blank", ["", "  ", "\u200b\u00ad", "\n"])
+@pytest.mark.parametrize("blank", ["", "  ", "\u200b\u00ad", "\n", "\u3164 \u2800"])
 def test_a_blank_value_of_a_tag_is_no_segment(blank: str) -> None:
     """Rows without a value are no channel, and an alert of `channel=` names nothing."""
     tonight = a_night(scores([*NOISY, 0.0], channel=["web"] * 40 + [blank]))
