@@ -42,9 +42,12 @@ _BRACKET = re.compile(
 
 def clean(text: str, limit: int) -> str:
     """One line of at most `limit` characters, without control characters and bidi marks."""
-    spaced = (" " if unicodedata.category(c) == "Cc" else c for c in text[: 8 * limit])
-    visible = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
-    line = " ".join("".join(visible).split())
+    line = text[: 8 * limit]
+    if not (line.isascii() and line.isprintable()):  # nearly all are, and have none of these
+        spaced = (" " if unicodedata.category(c) == "Cc" else c for c in line)
+        kinds = ("Cf", "Cs")
+        line = "".join(c for c in spaced if c in _JOINERS or unicodedata.category(c) not in kinds)
+    line = " ".join(line.split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
