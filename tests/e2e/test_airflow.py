@@ -17,7 +17,7 @@ from tests.fakes.processes import ROOT
 from tests.fakes.schedulers import Scheduler, airflow
 from tests.fakes.two_nights import NIGHTS, results, results_of_run_night, write_two_nights
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.process
 
 
 @pytest.fixture(scope="module")

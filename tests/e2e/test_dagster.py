@@ -17,7 +17,7 @@ from tests.fakes.processes import ROOT
 from tests.fakes.schedulers import dagster
 from tests.fakes.two_nights import NIGHTS, results, results_of_run_night, write_two_nights
 
-pytestmark = [pytest.mark.process, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.process
 
 FORKED = "execution: {config: {multiprocess: {start_method: {forkserver: {}}}}}"
 """Each op still has a process of its own, but it need not import Dagster again."""

@@ -15,8 +15,6 @@ from tests.fakes.browsing import Visit, options
 from tests.fakes.command import Run
 from tests.fakes.processes import ROOT
 
-pytestmark = pytest.mark.timeout(600)
-
 BAD = "2026-11-17"
 """The night by the damaged build."""
 

@@ -25,8 +25,6 @@ from tests.fakes.processes import ROOT
 from tests.fakes.replays import golden_rows
 from tests.fakes.retriever import SearchServer
 
-pytestmark = pytest.mark.timeout(900)
-
 POLICY = json.loads((ROOT / "deployments/aws/worker-policy.json").read_text())
 BUCKET = "my-bucket"
 Policy = dict[str, Any]
