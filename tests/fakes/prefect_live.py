@@ -132,7 +132,7 @@ def _patient(request: urllib.request.Request) -> bytes:
     """The answer to a request; asked again, as Prefect's clients do, while the server says 503:
     its database is locked, and nothing was done.
     """
-    for pause in (0.5, 1, 2, 4, None):
+    for pause in (0.5, 1, 2, 4, 8, 16, 30, None):
         try:
             with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as response:
                 body: bytes = response.read()
