@@ -244,8 +244,7 @@ def _state(comparison: Comparison) -> str:
         return "no_data"
     if any(change.significantly_worse() for change in comparison.metrics):
         return "firing"
-    fell = any(change.significantly_worse() for change in comparison.segments)
-    return "fell" if fell else "ok"
+    return "fell" if any(map(MetricChange.significantly_worse, comparison.segments)) else "ok"
 
 
 def _lines(

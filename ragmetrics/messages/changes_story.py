@@ -150,8 +150,7 @@ def _lost_since(lost: LostPassages | None) -> list[Text]:
         return _lost(lost)
     nights = f"compared with the {lost.earlier_runs} nights before"
     of = nights if lost.earlier_runs > 1 else "counting only questions of both sides"
-    told = f"{of}, {lost.sentence}"
-    return _lost(lost.model_copy(update={"sentence": told}))
+    return _lost(lost.model_copy(update={"sentence": f"{of}, {lost.sentence}"}))
 
 
 def _new_builds(comparison: Comparison) -> list[Text]:
