@@ -13,7 +13,6 @@ import numpy as np
 
 from ragmetrics.comparison.changed_questions import find_moved, find_one_sided
 from ragmetrics.comparison.sides import Aligned, ScoredSide, align_rows, shared_tags
-from ragmetrics.people import carried_movement, newest_movement
 from ragmetrics.records import (
     Comparison,
     JudgeMovement,
@@ -23,7 +22,7 @@ from ragmetrics.records import (
     mix_text,
     movement_text,
 )
-from ragmetrics.rules import correct_drop
+from ragmetrics.rules import carried_movement, correct_drop, newest_movement
 from ragmetrics.stats import Drop, Numbers, adjust_p_values, compare_aligned
 
 LONE = 8

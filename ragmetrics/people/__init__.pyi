@@ -32,15 +32,6 @@ from .calibration.judge_level import (
     fixed_sets as fixed_sets,
     FEWEST_QUESTIONS as FEWEST_QUESTIONS,
 )
-from .calibration.moving_verdicts import (
-    carried_movement as carried_movement,
-    fresh_share as fresh_share,
-    is_of_one_day as is_of_one_day,
-    level_error as level_error,
-    may_move as may_move,
-    moving_share as moving_share,
-    newest_movement as newest_movement,
-)
 from .calibration.learned_training import (
     learn as learn,
     REFIT_AFTER as REFIT_AFTER,

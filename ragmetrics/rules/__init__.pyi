@@ -24,7 +24,12 @@ from .incident_grouping import (
     incidents as incidents,
     limit_of as limit_of,
 )
-from .judge_movement import with_movements as with_movements
+from .judge_movement import (
+    carried_movement as carried_movement,
+    is_of_one_day as is_of_one_day,
+    newest_movement as newest_movement,
+    with_movements as with_movements,
+)
 from .rule_check import (
     DEFAULT_RULES as DEFAULT_RULES,
     can_fall as can_fall,

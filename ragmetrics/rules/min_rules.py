@@ -21,12 +21,12 @@ import numpy as np
 from scipy import special
 
 from ragmetrics.config import Rule
-from ragmetrics.people import moving_share
 from ragmetrics.records import Finding, Level, Segment, Summary
 from ragmetrics.rules.context import NightContext
 from ragmetrics.rules.corrections import StaleRows
 from ragmetrics.rules.dependent_tests import chance_of_any, rule_links
 from ragmetrics.rules.finding_words import mean_words
+from ragmetrics.rules.judge_movement import moving_share
 from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.rule_check import Limit, RuleCheck, of_segment, start_finding, too_few
 from ragmetrics.rules.sides import ID_METRICS, judge_fall

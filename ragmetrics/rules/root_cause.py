@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from datetime import date
 
 from ragmetrics.errors import StoreError
-from ragmetrics.people import moving_share
 from ragmetrics.records import BUILDS, ContributorShare, DatedChange, Finding, Manifest, Segment
 from ragmetrics.rules.attribution import Attribution, TaggedRows, attribute_drop
 from ragmetrics.rules.change_point import ChangePoint, date_change, date_change_in_order
 from ragmetrics.rules.context import MOST_NIGHTS, Baseline, NightContext, usual_nights
-from ragmetrics.rules.judge_movement import find_movement
+from ragmetrics.rules.judge_movement import find_movement, moving_share
 from ragmetrics.scoring import MetricScores
 from ragmetrics.stats import LevelError, question_means
 from ragmetrics.text import clean

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 
-from ragmetrics.people import carried_movement, fresh_share, level_error
 from ragmetrics.records import JudgeMovement, Manifest
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import (
@@ -24,7 +23,12 @@ from ragmetrics.rules.corrections import (
     judge_movement,
     mix,
 )
-from ragmetrics.rules.judge_movement import find_movement
+from ragmetrics.rules.judge_movement import (
+    carried_movement,
+    find_movement,
+    fresh_share,
+    level_error,
+)
 from ragmetrics.rules.level_series import spread_of_nights
 from ragmetrics.rules.likely_movement import likely_movement
 from ragmetrics.rules.question_mix import MixedRows, RowSelection, like_by_tags, without_mix

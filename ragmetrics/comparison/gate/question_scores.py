@@ -16,9 +16,13 @@ from ragmetrics.comparison.gate.verdict import VerdictEvidence
 from ragmetrics.comparison.sides import read_nights
 from ragmetrics.config import GateRule, Settings
 from ragmetrics.logs import GoldenSet
-from ragmetrics.people import carried_movement, is_of_one_day, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Status, Usage, WorseQuestion, across_change
-from ragmetrics.rules import level_of_builds
+from ragmetrics.rules import (
+    carried_movement,
+    is_of_one_day,
+    level_of_builds,
+    newest_movement,
+)
 from ragmetrics.scoring import MetricScores, stored_bridge, summarise_run
 from ragmetrics.storage import Files, Runs, by_shard, open_store, scored_rows
 

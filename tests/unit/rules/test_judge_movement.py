@@ -22,10 +22,15 @@ from ragmetrics.comparison.gate.verdict import VerdictEvidence, weigh
 from ragmetrics.config import make_settings
 from ragmetrics.dashboard.cards import cards
 from ragmetrics.dashboard.pages.night import night_page
-from ragmetrics.people import carried_movement, level_error, moving_share, newest_movement
 from ragmetrics.records import JudgeMovement, Manifest, Move, movement_text
 from ragmetrics.records.judging import Usage
-from ragmetrics.rules.judge_movement import find_movement
+from ragmetrics.rules.judge_movement import (
+    carried_movement,
+    find_movement,
+    level_error,
+    moving_share,
+    newest_movement,
+)
 from ragmetrics.stats import LevelError
 from ragmetrics.storage import Files, Runs
 from ragmetrics.storage.run_index import outline

@@ -159,7 +159,7 @@ def test_a_judge_that_failed_on_the_set_alone_silences_no_rule(
 
 def test_verdicts_from_the_store_do_not_drift(after: Make) -> None:
     """Where all of a night's replies were kept ones, the judge of today explains nothing."""
-    from ragmetrics.people import fresh_share
+    from ragmetrics.rules.judge_movement import fresh_share
 
     night = after(RELEVANCE).run()
     assert fresh_share(night, "context_relevance") == 1
