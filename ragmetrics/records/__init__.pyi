@@ -19,6 +19,8 @@ from .row import (
     EXCERPT as EXCERPT,
     REQUIRED as REQUIRED,
     explain_mistakes as explain_mistakes,
+    check_trace_url as check_trace_url,
+    trace_address as trace_address,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
     Time as Time,
@@ -122,6 +124,9 @@ from .manifest import (
     WorstRow as WorstRow,
 )
 from .judging import (
+    current_judge_name as current_judge_name,
+    fingerprint as fingerprint,
+    former_judge_name as former_judge_name,
     AskedWay as AskedWay,
     JudgeInfo as JudgeInfo,
     SpendLimits as SpendLimits,
@@ -132,12 +137,7 @@ from .judging import (
     CanaryReport as CanaryReport,
     VerdictCount as VerdictCount,
 )
-from .base import (
-    Record as Record,
-    current_judge_name as current_judge_name,
-    fingerprint as fingerprint,
-    former_judge_name as former_judge_name,
-)
+from .base import Record as Record
 from .calibration import (
     Agreement as Agreement,
     AttackName as AttackName,
@@ -215,10 +215,6 @@ from .topics import (
     TopicReport as TopicReport,
     TopicWithoutGolden as TopicWithoutGolden,
     fallen_topic_text as fallen_topic_text,
-)
-from .trace_link import (
-    check_trace_url as check_trace_url,
-    trace_address as trace_address,
 )
 from .whatif import (
     AS_NOW as AS_NOW,

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from ragmetrics.records.base import JudgeName, Record
-from ragmetrics.records.judging import JudgeInfo, Usage
+from ragmetrics.records.base import Record
+from ragmetrics.records.judging import JudgeInfo, JudgeName, Usage
 from ragmetrics.records.manifest import BrokenFile
 from ragmetrics.records.score import Segment
 

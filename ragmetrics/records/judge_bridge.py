@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
-from ragmetrics.records.base import JudgeName, Record
+from ragmetrics.records.base import Record
+from ragmetrics.records.judging import JudgeName
 
 if TYPE_CHECKING:
     from ragmetrics.records.manifest import Manifest

@@ -17,12 +17,20 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
-from ragmetrics.records.base import JudgeName, Record, with_current_judges
+from ragmetrics.records.base import Record
 from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import AlertState, Finding
 from ragmetrics.records.golden import LabelReport
 from ragmetrics.records.judge_bridge import JudgeBridge
-from ragmetrics.records.judging import CanaryReport, JudgeInfo, SpendLimits, Usage, VerdictCount
+from ragmetrics.records.judging import (
+    CanaryReport,
+    JudgeInfo,
+    JudgeName,
+    SpendLimits,
+    Usage,
+    VerdictCount,
+    with_current_judges,
+)
 from ragmetrics.records.lost_passages import LostPassages
 from ragmetrics.records.score import Summary
 from ragmetrics.records.topics import TopicReport

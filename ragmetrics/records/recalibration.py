@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from pydantic import Field
 
-from ragmetrics.records.base import JudgeName, Record, fingerprint
+from ragmetrics.records.base import Record
 from ragmetrics.records.decisions import Distribution
+from ragmetrics.records.judging import JudgeName, fingerprint
 
 _EDGE = 1e-3
 """Strengths nearer to 0 or 1 count as this near: a logarithm is finite."""

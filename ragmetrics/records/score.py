@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import Field
 
 from ragmetrics.errors import Unanswered
-from ragmetrics.records.base import JudgeName, Record
+from ragmetrics.records.base import Record
 from ragmetrics.records.changes import JudgeMovement
 from ragmetrics.records.golden import PeopleMean
 from ragmetrics.records.judge_bridge import JudgeOffset
+from ragmetrics.records.judging import JudgeName
 from ragmetrics.text import clean, shorten
 
 _SCALARS = ("numpy", "torch")

@@ -7,7 +7,7 @@ import pytest
 from ragmetrics.config import make_settings
 from ragmetrics.people import History
 from ragmetrics.records import Drift, JudgeInfo, current_judge_name, former_judge_name
-from ragmetrics.records.base import with_current_judges
+from ragmetrics.records.judging import with_current_judges
 from tests.fakes.calibrations import calibration, drift_between
 
 
