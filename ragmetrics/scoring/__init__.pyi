@@ -18,11 +18,11 @@ from .scores import (
     MetricScores as MetricScores,
     load_scores as load_scores,
     earlier_scores as earlier_scores,
+    find_segments as find_segments,
+    worse_segments as worse_segments,
 )
 from .run_summary import (
-    find_segments as find_segments,
     summarise as summarise,
-    worse_segments as worse_segments,
     summarise_run as summarise_run,
 )
 from .budget.estimate import (

@@ -1,17 +1,21 @@
 """The summary of a run: its manifest, from the scores and the notes of its parts.
 
 The notes have the usage by judge and metric, the refusals, and the errors of metrics. A sampled run
-also reports its cost beside the estimated cost of all rows.
+also reports its cost beside the estimated cost of all rows. The settings are stored without
+what may be a secret: storage options, a retriever's request, the user and the query of an address.
+API keys are read from environment variables and are not part of them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -34,14 +38,16 @@ from ragmetrics.scoring.part_notes import UsageReport, read_usage_report
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.report import sample_report
-from ragmetrics.scoring.scores import _LANGUAGE, _REASON, MetricScores, load_scores, watched_tags
-from ragmetrics.scoring.settings_snapshot import public_settings
+from ragmetrics.scoring.scores import (
+    _REASON,
+    MetricScores,
+    find_segments,
+    load_scores,
+    watched_tags,
+)
 from ragmetrics.scoring.staging import Staged
 from ragmetrics.stats import (
-    ALPHA,
-    CONFIDENCE,
     Numbers,
-    adjust_p_values,
     krippendorff_alpha,
     mean_interval,
 )
@@ -50,6 +56,12 @@ from ragmetrics.version import __version__
 
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
     import pandas as pd
+
+HIDDEN = "(not shown)"
+_WITH_SECRETS = {"storage_options", "headers", "body", "params"}
+_USER = re.compile(r"(?<=://)[^/@\s]*@")
+_ALWAYS_SHOWN = ("dataset", "logs", "store", "metrics", "judge", "judges", "embeddings")
+"""Keys that are shown even when they have their default."""
 
 
 def summarise_run(
@@ -172,8 +184,6 @@ def _shown_tags(settings: Settings) -> Sequence[str] | None:
     return named if named is None or settings.topics is None else (*named, TOPIC)
 
 
-_MOST_VALUES = 20
-_MOST_LANGUAGES = 100
 _BINS = 10
 _MOST_REASONS = 5
 
@@ -286,50 +296,40 @@ def _of_cascade(
     ]
 
 
-def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
-    """The segments to show: every value of the given tags, or of all tags with few values. A blank
-    value is none.
-    """
-    segments = []
-    for column in scores.table.columns:
-        if not column.startswith("tag:"):
-            continue
-        tag = column.removeprefix("tag:")
-        found_values = sorted(scores.table[column].dropna().unique())
-        values = [value for value in found_values if not Segment(tag=tag, value=value).is_blank]
-        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
-        wanted = tag in tags if tags is not None else 1 < len(values) <= most
-        if wanted:
-            segments += [Segment(tag=tag, value=value) for value in values]
-    return segments
+def public_settings(settings: Settings) -> dict[str, Any]:
+    """The settings of a night: the main ones, and all others that are not the defaults."""
+    everything = settings.model_dump(mode="json")
+    changed = settings.model_dump(mode="json", exclude_defaults=True)
+    unused = "judge" if settings.judges else "judges"
+    chosen = {
+        name: changed.get(name) or _name_alone(everything[name])
+        for name in everything
+        if name in changed or (name in _ALWAYS_SHOWN and name != unused)
+    }
+    if settings.embeddings.name is None and "embeddings" not in changed:
+        chosen.pop("embeddings")
+    return {name: _without_secrets(name, value) for name, value in chosen.items()}
 
 
-def worse_segments(manifest: Manifest) -> list[Summary]:
-    """The segments of a night that are significantly worse, in the order of the manifest."""
-    worse: set[int] = set()
-    for whole in manifest.metrics:
-        tested = [
-            (segment, p)
-            for segment in manifest.segments
-            if segment.metric == whole.metric and (p := _p_value(segment, whole.mean)) is not None
-        ]
-        adjusted = adjust_p_values([p for _, p in tested]) if tested else []
-        worse |= {id(one) for (one, _), q in zip(tested, adjusted, strict=True) if q < ALPHA}
-    return [segment for segment in manifest.segments if id(segment) in worse]
+def _name_alone(value: Any) -> Any:
+    named = isinstance(value, Mapping) and "name" in value
+    return {"name": value["name"]} if named else value
 
 
-def _p_value(segment: Summary, whole: float | None) -> float | None:
-    """The p-value of a segment that is worse than all rows; 1 for any other segment. None: the
-    segment has no interval.
-    """
-    if segment.mean is None or segment.low is None or segment.high is None or whole is None:
-        return None
-    loss = segment.loss(whole)
-    if loss <= 0:
-        return 1.0
-    from scipy import special  # the import takes a tenth of a second: only segments need it
+def _without_secrets(name: str, value: Any) -> Any:
+    if name in _WITH_SECRETS and value:
+        return {key: HIDDEN for key in value} if isinstance(value, Mapping) else HIDDEN
+    if isinstance(value, Mapping):
+        return {key: _without_secrets(str(key), one) for key, one in value.items()}
+    if name == "trace_url":  # a template without a secret: links show all of it
+        return value
+    if isinstance(value, list):
+        return [_without_secrets(name, item) for item in value]
+    return _without_user(value) if isinstance(value, str) else value
 
-    end = segment.high - segment.mean if segment.higher_is_better else segment.mean - segment.low
-    freedom = max(1, segment.questions - 1)
-    quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
-    return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0
+
+def _without_user(text: str) -> str:
+    """The address without user and password; a web address also without its query."""
+    text = _USER.sub("", text)
+    parts = urlsplit(text) if text.startswith(("http://", "https://")) else None
+    return parts._replace(query="", fragment="").geturl() if parts else text

@@ -1,4 +1,4 @@
-"""The scores of a run, metric by metric, as tables for means and comparisons."""
+"""The scores of a run, metric by metric, as tables for means and comparisons; their segments."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ import numpy as np
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
-from ragmetrics.records import TOPIC, Manifest, Segment, Status, question_key
+from ragmetrics.records import TOPIC, Manifest, Segment, Status, Summary, question_key
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, strata_of
 from ragmetrics.scoring.sampling.plan import Group, RowIds, SamplePlan
+from ragmetrics.stats import ALPHA, CONFIDENCE, adjust_p_values
 from ragmetrics.storage import ROW_SCHEMA, Files, RunRef, StoredPart, note_damage
 
 if TYPE_CHECKING:  # these imports are slow: only code that reads scores needs them
@@ -28,6 +29,8 @@ log = logging.getLogger(__name__)
 _MOST_TAGS = 50
 
 _LANGUAGE = "language"
+_MOST_VALUES = 20
+_MOST_LANGUAGES = 100
 
 _COLUMNS = ["question", "value", "status", "votes", "failed", "spread", "cheap"]
 
@@ -244,3 +247,52 @@ def _flat(table: pa.Table, shard: int, names: Sequence[str]) -> pa.Table:
             **{f"tag:{name}": found.cast(pa.string()) for name, found in tags.items()},
         }
     )
+
+
+def find_segments(scores: MetricScores, tags: Sequence[str] | None) -> list[Segment]:
+    """The segments to show: every value of the given tags, or of all tags with few values. A blank
+    value is none.
+    """
+    segments = []
+    for column in scores.table.columns:
+        if not column.startswith("tag:"):
+            continue
+        tag = column.removeprefix("tag:")
+        found_values = sorted(scores.table[column].dropna().unique())
+        values = [value for value in found_values if not Segment(tag=tag, value=value).is_blank]
+        most = _MOST_LANGUAGES if tag == _LANGUAGE else _MOST_VALUES
+        wanted = tag in tags if tags is not None else 1 < len(values) <= most
+        if wanted:
+            segments += [Segment(tag=tag, value=value) for value in values]
+    return segments
+
+
+def worse_segments(manifest: Manifest) -> list[Summary]:
+    """The segments of a night that are significantly worse, in the order of the manifest."""
+    worse: set[int] = set()
+    for whole in manifest.metrics:
+        tested = [
+            (segment, p)
+            for segment in manifest.segments
+            if segment.metric == whole.metric and (p := _p_value(segment, whole.mean)) is not None
+        ]
+        adjusted = adjust_p_values([p for _, p in tested]) if tested else []
+        worse |= {id(one) for (one, _), q in zip(tested, adjusted, strict=True) if q < ALPHA}
+    return [segment for segment in manifest.segments if id(segment) in worse]
+
+
+def _p_value(segment: Summary, whole: float | None) -> float | None:
+    """The p-value of a segment that is worse than all rows; 1 for any other segment. None: the
+    segment has no interval.
+    """
+    if segment.mean is None or segment.low is None or segment.high is None or whole is None:
+        return None
+    loss = segment.loss(whole)
+    if loss <= 0:
+        return 1.0
+    from scipy import special  # the import takes a tenth of a second: only segments need it
+
+    end = segment.high - segment.mean if segment.higher_is_better else segment.mean - segment.low
+    freedom = max(1, segment.questions - 1)
+    quantile = float(special.stdtrit(freedom, 0.5 + CONFIDENCE / 2))
+    return 2 * float(special.stdtr(freedom, -loss * quantile / end)) if end > 0 else 0.0

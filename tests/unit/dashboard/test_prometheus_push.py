@@ -16,7 +16,7 @@ from ragmetrics.dashboard import push_metrics
 from ragmetrics.dashboard.prometheus import metrics_text
 from ragmetrics.errors import SettingsError
 from ragmetrics.pipeline import run_night
-from ragmetrics.scoring.settings_snapshot import public_settings
+from ragmetrics.scoring.run_summary import public_settings
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.nights import night, ten_nights
 from tests.fakes.pushgateway import Pushgateway

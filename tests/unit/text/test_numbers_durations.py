@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import SettingsError
-from ragmetrics.scoring.settings_snapshot import public_settings
+from ragmetrics.scoring.run_summary import public_settings
 from ragmetrics.text.numbers import duration_text, read_duration
 
 

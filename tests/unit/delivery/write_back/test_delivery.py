@@ -14,7 +14,7 @@ from ragmetrics.delivery import waiting
 from ragmetrics.errors import InputError, SettingsError
 from ragmetrics.pipeline import examine, send_scores
 from ragmetrics.records import Score, Status
-from ragmetrics.scoring.settings_snapshot import public_settings
+from ragmetrics.scoring.run_summary import public_settings
 from ragmetrics.storage import RunRef, open_store
 from tests.fakes.nights import night
 from tests.fakes.tracing import (

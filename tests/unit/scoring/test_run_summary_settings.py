@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from ragmetrics.config import make_settings
-from ragmetrics.scoring.settings_snapshot import HIDDEN, public_settings
+from ragmetrics.scoring.run_summary import HIDDEN, public_settings
 
 
 def test_the_chief_settings_stand_even_where_nothing_was_said() -> None:
