@@ -1,15 +1,22 @@
-"""HTTP endpoints in the settings: their addresses, keys and headers.
+"""HTTP endpoints in the settings: their addresses, keys, headers, and the prices of their models.
 
 An address contains no secret. A key is in an environment variable; a header with a secret names the
 variable that holds it.
+
+The prices of OpenAI's models are known without settings: `prices.json`, with their date. They are
+those of standard requests of up to 272,000 tokens. A price in the settings wins, and other servers
+have none: what a proxy charges is not known.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, SecretStr
@@ -20,6 +27,8 @@ VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 VARIABLES = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """Names of variables in a text such as `Bearer {SEARCH_TOKEN}`."""
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SNAPSHOT = re.compile(r"-\d{4}-\d\d-\d\d$")
+_FILE = Path(__file__).with_name("prices.json")
 
 
 def usable_url(url: str) -> str:
@@ -140,3 +149,47 @@ def fill_headers(
             pieces[1::2] = [value_of(header, name) for name in pieces[1::2]]
             values[header] = "".join(pieces)
     return values, secrets
+
+
+class Prices(NamedTuple):
+    """US dollars of a million tokens; None: not known."""
+
+    prompt: float | None = None
+    cached: float | None = None
+    """Of prompt tokens from the cache. None: that of other prompt tokens."""
+    completion: float | None = None
+
+    def or_else(self, other: Prices) -> Prices:
+        """These prices, and others where they are not known."""
+        pairs = zip(self, other, strict=True)
+        return Prices(*(theirs if own is None else own for own, theirs in pairs))
+
+    def usd(self, prompt: float, completion: float, cached: float = 0) -> float | None:
+        """Cost of tokens, of which `cached` ones of the prompt. None: a price is not known."""
+        if self.prompt is None or self.completion is None:
+            return None
+        of_cached = self.prompt if self.cached is None else self.cached
+        paid = (prompt - cached) * self.prompt + cached * of_cached
+        return (paid + completion * self.completion) / 1e6
+
+    def usd_saved(self, cached: int) -> float | None:
+        """How much less cached tokens cost. None: none was cached, or a price is not known."""
+        if not cached or self.cached is None or self.prompt is None:
+            return None
+        return round(cached * (self.prompt - self.cached) / 1e6, 6)
+
+
+def listed_prices(model: str, base_url: str | None, *, batch: bool = False) -> Prices:
+    """The listed prices of a model at an address (None: OpenAI's); a batch costs its share."""
+    address, table = base_url or url_of_environment(), _table()
+    if address and urlsplit(address).hostname != table["host"]:
+        return Prices()
+    share = table["batch_share"] if batch else 1.0
+    known = table["usd_per_million_tokens"].get(_SNAPSHOT.sub("", model), {})
+    return Prices(**{kind: price * share for kind, price in known.items()})
+
+
+@cache
+def _table() -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return table

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from ragmetrics.config.base import SettingsModel, as_mapping, number_of_nights
-from ragmetrics.config.endpoints import BaseUrl, url_of_environment
+from ragmetrics.config.endpoints import BaseUrl, Prices, listed_prices, url_of_environment
 from ragmetrics.config.judge_kinds import (
     JUDGES,
     JudgeKind,
@@ -28,7 +28,6 @@ from ragmetrics.config.judge_kinds import (
     needs_breakpoints,
     reasons,
 )
-from ragmetrics.config.prices import Prices, listed_prices
 from ragmetrics.errors import SettingsError
 from ragmetrics.plugins import UnknownPlugin
 from ragmetrics.records import Prompt, explain_validation_error, fingerprint

@@ -10,10 +10,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from ragmetrics.config.base import SettingsModel, not_bool
-from ragmetrics.config.endpoints import BaseUrl
+from ragmetrics.config.endpoints import BaseUrl, Prices
 from ragmetrics.config.judge import JudgeSettings
 from ragmetrics.config.judge_kinds import JudgeKind, judge_kind
-from ragmetrics.config.prices import Prices
 from ragmetrics.records import current_judge_name
 
 

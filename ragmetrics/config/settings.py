@@ -36,6 +36,7 @@ from ragmetrics.config.base import (
     retired_variables,
     without_retired,
 )
+from ragmetrics.config.endpoints import listed_prices
 from ragmetrics.config.judge import JudgeChoice, JudgeSettings
 from ragmetrics.config.judging import (
     Budget,
@@ -45,7 +46,6 @@ from ragmetrics.config.judging import (
     check_cascade,
 )
 from ragmetrics.config.nights import ZoneName, check_template
-from ragmetrics.config.prices import listed_prices
 from ragmetrics.config.retriever import RetrieverSettings
 from ragmetrics.config.sections import (
     GateSettings,

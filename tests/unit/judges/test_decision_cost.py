@@ -8,7 +8,7 @@ import pytest
 
 import ragmetrics
 from ragmetrics.config import JudgeSettings, Settings, make_settings
-from ragmetrics.config.prices import Prices
+from ragmetrics.config.endpoints import Prices
 from ragmetrics.judges.client_base import MeteredJudge
 from ragmetrics.metrics import GRADE
 from ragmetrics.records import Ask

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import JudgeSettings, make_settings
-from ragmetrics.config.prices import Prices, _table, listed_prices
+from ragmetrics.config.endpoints import Prices, _table, listed_prices
 from ragmetrics.scoring import check_judging
 
 PROXY = "https://llm.example.com/v1"
