@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply, Tokens
 from ragmetrics.judges.endpoint import Call, Endpoint
+from ragmetrics.judges.request_parameters import FirstAlone
 from ragmetrics.judges.responses import Oversized, RequestRejected
 from ragmetrics.judges.spending import (
     Bill,
@@ -31,7 +32,6 @@ from ragmetrics.records import Deadline, deadline_in_use, use_deadline
 
 SECONDS = 0.01
 """What is asked within this time shares a request."""
-_FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 JOINED = 64
 """About how many requests of a row may wait for one that they share."""
 
@@ -86,33 +86,6 @@ class Turns:
             if not place.done():  # one whose task was cancelled is
                 place.set_result(None)
                 return
-
-
-class FirstAlone:
-    """Lets the first request of a run pass alone, until it has its answer.
-
-    It finds out what the endpoint refuses by name: a first wave would be refused as a whole. The
-    others wait for a few seconds at most, as the first one may hang.
-    """
-
-    def __init__(self) -> None:
-        self._is_sent = False
-        self._answered = asyncio.Event()
-
-    @asynccontextmanager
-    async def passage(self) -> AsyncIterator[None]:
-        """Let a request pass, in its turn."""
-        if self._is_sent:
-            if not self._answered.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._answered.wait(), _FIRST_SECONDS)
-            yield
-            return
-        self._is_sent = True
-        try:
-            yield
-        finally:
-            self._answered.set()
 
 
 _Budgeted: TypeAlias = tuple[K, SpendLimiter | None, Deadline | None]

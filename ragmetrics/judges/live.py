@@ -13,9 +13,9 @@ from typing import Any
 from ragmetrics.config import JudgeSettings
 from ragmetrics.judges.base import Access, Reply
 from ragmetrics.judges.endpoint import Call, Endpoint, json_body
-from ragmetrics.judges.gathering import FirstAlone
 from ragmetrics.judges.request_parameters import (
     KEYWORDS,
+    FirstAlone,
     ReplyBounds,
     RequestParameters,
     Sizes,

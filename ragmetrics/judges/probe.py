@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import date
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from ragmetrics.config import JudgeSettings, api_key
 from ragmetrics.errors import JudgeError, JudgeRefused
-from ragmetrics.http import Dropped, HttpClient, TooLarge, Unreachable
 from ragmetrics.judges.base import Access, find_access
 from ragmetrics.judges.batch_api import make_client
 from ragmetrics.judges.factory import make_judge
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _SECONDS = 20.0
-_SECONDS_FOR_DATE = 5.0  # a night needs no date, so it does not wait for a slow server
 _MOST_SHOWN = 300
 
 
@@ -56,33 +52,6 @@ async def probe_chat(judge: JudgeSettings, *, ask: bool) -> str:
                 return await _find_model(brief, access, judge.model)
     finally:
         await client.close()
-
-
-async def shutdown_date(judge: JudgeSettings) -> date | None:
-    """When the model of a judge is shut down, by `shutdown_date` in the list of models; None if the
-    list has no date. Raises JudgeError where there is no such list.
-    """
-    access = find_access(judge, judge.base_url, api_key(judge.api_key_env, os.environ))
-    client = HttpClient(access.address, access.headers, secrets=[access.key])
-    try:
-        async with asyncio.timeout(_SECONDS_FOR_DATE):
-            answer = await client.send("GET", "/models")
-        models = mapping(json.loads(answer.body)).get("data") if answer.status == 200 else None
-    except (Unreachable, Dropped, TooLarge, TimeoutError, ValueError) as error:
-        raise JudgeError(f"{access.address} lists no models: {type(error).__name__}") from error
-    finally:
-        await client.aclose()
-    if not isinstance(models, list):
-        raise JudgeError(f"{access.address} lists no models: it answered {answer.status}")
-    named = [mapping(model) for model in models if mapping(model).get("id") == judge.model]
-    return _day(named[0].get("shutdown_date")) if named else None
-
-
-def _day(text: object) -> date | None:
-    try:
-        return date.fromisoformat(text) if isinstance(text, str) else None
-    except ValueError:
-        return None
 
 
 async def _probe_by_request(judge: JudgeSettings, *, ask: bool) -> str:

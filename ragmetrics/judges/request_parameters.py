@@ -1,8 +1,9 @@
 """What a model and its endpoint take of a chat request: parameters, and bounds of the reply.
 
 An endpoint refuses parameters by name, as OpenAI's current models do, and keywords of a schema.
-Each refusal changes how all later requests are sent. A model that reasons is asked for the least
-effort that it takes, and its replies get room for reasoning besides their own tokens.
+Each refusal changes how all later requests are sent, so the first one is sent alone. A model that
+reasons is asked for the least effort that it takes, and its replies get room for reasoning besides
+their own tokens.
 
 The schema that is sent has the sizes of the verdict's lists and texts, and the limit of tokens has
 room for the longest reply by that schema, as some models write without an end. Neither is part of
@@ -12,9 +13,11 @@ all tokens of the settings.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 from ragmetrics.config import JudgeSettings
@@ -43,6 +46,7 @@ _REFUSAL = re.compile(
 )
 _NAMES = re.compile(rf"\b(?:{'|'.join(PARAMETERS)}|response_format)\b")
 _QUOTED_EFFORT = re.compile(rf"[`'\"]({'|'.join(EFFORTS)})[`'\"]")
+_FIRST_SECONDS = 5.0  # for which other requests wait for the first one
 _MOST_READ = 200  # characters; what follows may quote the request
 _LONGEST_NAME = 60
 _MOST_BOUND = 1_000
@@ -309,3 +313,30 @@ class ReplyBounds:
         written = reply.completion_tokens - reply.reasoning_tokens
         if not reply.cut_off and not 0 < written <= bound:  # 0: not reported
             self.tokens = False
+
+
+class FirstAlone:
+    """Lets the first request of a run pass alone, until it has its answer.
+
+    It finds out what the endpoint refuses by name: a first wave would be refused as a whole. The
+    others wait for a few seconds at most, as the first one may hang.
+    """
+
+    def __init__(self) -> None:
+        self._is_sent = False
+        self._answered = asyncio.Event()
+
+    @asynccontextmanager
+    async def passage(self) -> AsyncIterator[None]:
+        """Let a request pass, in its turn."""
+        if self._is_sent:
+            if not self._answered.is_set():
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._answered.wait(), _FIRST_SECONDS)
+            yield
+            return
+        self._is_sent = True
+        try:
+            yield
+        finally:
+            self._answered.set()
