@@ -26,13 +26,15 @@ _NO_KEY = SecretStr("none")  # of judges that send no request
 
 
 def make_judges(
-    settings: Settings, corpus: Corpus, files: Files | None = None, *, stored: bool = False
+    settings: Settings, corpus: Corpus | None = None, *, stored: bool = False
 ) -> list[Judge]:
     """The judges of the settings. Raises JudgeRefused if none of them has its key, unless `stored`:
     their replies in the store are all that is asked for.
+
+    They need no `corpus` where only a name or a fingerprint is wanted.
     """
     check_judges(settings)
-    judges = [make_member(one, corpus, files, settings) for one in settings.panel]
+    judges = [make_member(one, corpus, settings=settings) for one in settings.panel]
     if not stored:
         expect_some(judges)
     return judges
@@ -64,7 +66,7 @@ def names_of(judges: Sequence[Judge]) -> list[str]:
 
 def make_member(
     judge: JudgeSettings,
-    corpus: Corpus,
+    corpus: Corpus | None = None,
     files: Files | None = None,
     settings: Settings | None = None,
 ) -> Judge:
@@ -81,12 +83,14 @@ def make_member(
         return UnavailableJudge(_never_asked(judge, files), error)
 
 
-def make_judge(judge: JudgeSettings, corpus: Corpus, files: Files | None = None) -> Judge:
+def make_judge(
+    judge: JudgeSettings, corpus: Corpus | None = None, files: Files | None = None
+) -> Judge:
     """One judge. Raises JudgeRefused if it lacks its key or its extra.
 
     In the store `files` a batch judge records its batches.
     """
-    parts = JudgeParts(corpus, files, api_key(judge.api_key_env, os.environ))
+    parts = JudgeParts(corpus or Corpus(), files, api_key(judge.api_key_env, os.environ))
     return _made(judge, parts)
 
 
@@ -120,7 +124,9 @@ def find_learned(judge: JudgeSettings, files: Files) -> LearnedModel | None:
     return model if made_alike else None
 
 
-def make_embedder(settings: Settings, corpus: Corpus, *, stored: bool = False) -> Embedder:
+def make_embedder(
+    settings: Settings, corpus: Corpus | None = None, *, stored: bool = False
+) -> Embedder:
     """The embedder of the settings, or the default one of the judge.
 
     Without a key it raises JudgeRefused; with a panel of several judges, and where vectors of the
@@ -131,7 +137,7 @@ def make_embedder(settings: Settings, corpus: Corpus, *, stored: bool = False) -
 
     chosen = settings.embedder
     if chosen.hashed:
-        return HashedEmbedder(corpus)
+        return HashedEmbedder(corpus or Corpus())
     followed = [one for one in settings.panel if one.kind.embedder == chosen.name]
     if chosen.local:
         model = followed[0].argument if followed else ""

@@ -16,7 +16,6 @@ from ragmetrics.judges.batch_api import make_client
 from ragmetrics.judges.factory import make_judge
 from ragmetrics.judges.request_parameters import RequestParameters, refused_parameter
 from ragmetrics.judges.responses import mapping, tokens_of
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask
 from ragmetrics.text import clean
 
@@ -61,7 +60,7 @@ async def _probe_by_request(judge: JudgeSettings, *, ask: bool) -> str:
     from ragmetrics.metrics import GRADE
 
     brief = {"retries": 0, "deadline_seconds": _SECONDS}
-    asked = make_judge(judge.model_copy(update=brief), Corpus())
+    asked = make_judge(judge.model_copy(update=brief))
     place = judge.base_url or judge.name
     try:
         if not ask:

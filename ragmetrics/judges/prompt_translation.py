@@ -22,7 +22,6 @@ from ragmetrics.http import run_coroutine
 from ragmetrics.judges.client import JudgeClient
 from ragmetrics.judges.embeddings import EmbeddingClient
 from ragmetrics.judges.factory import make_embedder, make_judge
-from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.metrics import reword
 from ragmetrics.records import Answer, Ask, Data, Prompt, Size
 
@@ -115,9 +114,8 @@ def translate(
 
 
 async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]) -> list[Answer]:
-    nothing = Corpus()
     async with AsyncExitStack() as stack:
-        asked, embedder = make_judge(judge, nothing), make_embedder(settings, nothing)
+        asked, embedder = make_judge(judge), make_embedder(settings)
         client = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
         for close in (asked.close, embedder.close, client.stop):
             stack.push_async_callback(close)

@@ -19,7 +19,7 @@ from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Corpus, Embedder, check_judges, make_embedder
+from ragmetrics.judges import Embedder, check_judges, make_embedder
 from ragmetrics.logs import GoldenSet, find_logs, golden_set
 from ragmetrics.metrics import METRICS
 from ragmetrics.people import read_labels
@@ -248,7 +248,7 @@ def _embeds(settings: Settings) -> bool:
 def _embeddings(settings: Settings, ask: bool) -> str:
     brief = {"retries": 0, "deadline_seconds": SECONDS}
     judges = tuple(one.model_copy(update=brief) for one in settings.panel)
-    embedder = make_embedder(settings.model_copy(update={"judges": judges}), Corpus())
+    embedder = make_embedder(settings.model_copy(update={"judges": judges}))
     if embedder.cacheable and not ask:  # only vectors of a network are cached
         return f"{embedder.name}; it was not asked (--ask)"
     return f"{embedder.name} gave a vector of {run_coroutine(_embed(embedder)):,} numbers"

@@ -8,7 +8,7 @@ from itertools import islice
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import RagmetricsError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Corpus, make_judges, probe_judge
+from ragmetrics.judges import make_judges, probe_judge
 from ragmetrics.logs import ReadCounts, find_inputs
 from ragmetrics.people import ask_canaries
 from ragmetrics.pipeline.doctor_rules import DoctorWarning
@@ -34,7 +34,7 @@ def judge_text(settings: Settings, judge: JudgeSettings, day: date | None) -> st
 
 def _answers(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
     if not judge.remote:
-        (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}), Corpus())
+        (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}))
         return f"{local.name} runs on this machine"
     text = run_coroutine(probe_judge(judge, ask=day is not None))
     if judge.begins_with_row:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ragmetrics.config import Aggregate, EmbeddingSettings, JudgeSettings, MetricChoice, Settings
 from ragmetrics.errors import InputError, SettingsError
-from ragmetrics.judges import Corpus, Judge, can_answer, make_embedder, make_judges, names_of
+from ragmetrics.judges import Judge, can_answer, make_embedder, make_judges, names_of
 from ragmetrics.metrics import Metric, PromptOverrides, metric_families, metrics, prompts_of, select
 from ragmetrics.records import EMBEDDINGS, JudgeInfo, Prompt, Usage, fingerprint
 from ragmetrics.storage import AskedWays, open_store
@@ -70,9 +70,8 @@ def judge_info(settings: Settings, *, stored: bool = False) -> tuple[JudgeInfo, 
     Raises InputError for a metric that no judge can answer, and JudgeRefused for a judge without
     its key, unless `stored`: a fingerprint needs none.
     """
-    empty = Corpus()
-    judges = make_judges(settings, empty, stored=stored)
-    embedder = make_embedder(settings, empty, stored=stored)
+    judges = make_judges(settings, stored=stored)
+    embedder = make_embedder(settings, stored=stored)
     final = judges[-len(settings.final_judges) :]
     _check_answerable(settings, [(one.name, partial(_answers, one)) for one in final])
     repeats, judge_names = [one.repeats for one in settings.panel], names_of(judges)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ragmetrics.config import JUDGES, EmbeddingSettings, JudgeSettings, Settings
-from ragmetrics.judges import Corpus, make_member, names_of
+from ragmetrics.judges import make_member, names_of
 from ragmetrics.records import EMBEDDINGS, UNSETTLED, Manifest, Status, Summary, Usage
 from ragmetrics.scoring.metric_choice import add_price
 
@@ -26,7 +26,7 @@ def _by_judge(night: Manifest, metric: str) -> Mapping[str, Usage]:
 def priced(night: Manifest, settings: Settings) -> Manifest:
     """The night with the prices of the settings, where its usage has no price."""
     remote = [one for one in settings.panel if one.remote]
-    names = names_of([make_member(one, Corpus()) for one in remote])
+    names = names_of([make_member(one) for one in remote])
     prices: dict[str, JudgeSettings | EmbeddingSettings] = dict(zip(names, remote, strict=True))
     prices[EMBEDDINGS] = settings.embedder
 

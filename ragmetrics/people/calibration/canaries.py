@@ -127,7 +127,7 @@ async def _ask(
 ) -> tuple[CanaryReport, Usage] | None:
     asked = canaries(language)
     key = asked[0].row.question_key  # of all: so their replies are found in one small range
-    (judge,) = make_judges(settings, Corpus())
+    (judge,) = make_judges(settings)
     cache: ReplyCache | None = None
     try:
         if not can_answer(judge, [GRADE]):

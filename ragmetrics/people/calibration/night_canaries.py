@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import RagmetricsError
-from ragmetrics.judges import Corpus, SpendLimiter, make_judges, names_of, use_budget
+from ragmetrics.judges import SpendLimiter, make_judges, names_of, use_budget
 from ragmetrics.people.calibration.canaries import NAME, ask_canaries
 from ragmetrics.records import LEAST_RIGHT, CanaryReport, Manifest, Usage
 from ragmetrics.scoring import MetricScores
@@ -59,7 +59,7 @@ def _of_night(
     if not manifest.verdicts:
         return {}
     try:
-        names = names_of(make_judges(settings, Corpus()))
+        names = names_of(make_judges(settings))
     except RagmetricsError as error:  # as without the key, in a run that only publishes
         log.warning("canaries are not asked: %s", error)
         return {}

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, JudgeError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Corpus, make_judges
+from ragmetrics.judges import make_judges
 from ragmetrics.metrics import find_metric, label_targets, metrics
 from ragmetrics.people.calibration.attacks import METRIC as ATTACKED_METRIC
 from ragmetrics.people.calibration.canaries import asked_at_once
@@ -213,7 +213,7 @@ def _judged_today(
         for calibration in load_calibrations(files, name=set_name(place))
         if calibration.at.date() == now.date() and _verdicts(files, calibration)
     ]
-    judges, ways = make_judges(settings, Corpus()), AskedWays(files)
+    judges, ways = make_judges(settings), AskedWays(files)
     prints = [
         chosen.scored_fingerprint(ways.compared(judge.fingerprint))
         for chosen, judge in zip(settings.panel, judges, strict=True)

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import StoreError, Unanswered, UnreadableReply
-from ragmetrics.judges import Corpus, ReplyCache, layout_of, levels_of, make_member, top_level
+from ragmetrics.judges import ReplyCache, layout_of, levels_of, make_member, top_level
 from ragmetrics.metrics import Metric
 from ragmetrics.records import Answer, Ask, LogRow, Manifest, Request, Status
 from ragmetrics.scoring import MetricRun, chosen_metrics
@@ -46,7 +46,7 @@ class StoredVerdict:
 
 def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
     """The fingerprint under which the store has a judge's replies."""
-    return make_member(judge, Corpus()).fingerprint
+    return make_member(judge).fingerprint
 
 
 def stored_verdicts(settings: Settings, judge: JudgeSettings, files: Files) -> list[StoredVerdict]:

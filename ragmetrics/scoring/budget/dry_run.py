@@ -23,7 +23,6 @@ from pydantic import BaseModel
 from ragmetrics.config import EmbeddingSettings, JudgeSettings, Settings
 from ragmetrics.errors import Unanswered, UnreadableReply
 from ragmetrics.judges import (
-    Corpus,
     Embedded,
     Embedder,
     EmbeddingClient,
@@ -118,14 +117,12 @@ class DryRun:
         self.open_ended: set[str] = set()
         """Metrics that had to ask a prompt without a baseline."""
         self._prompts: dict[str, _DryPrompt] = {}
-        real = [make_member(one, Corpus(), settings=settings) for one in settings.panel]
+        real = [make_member(one, settings=settings) for one in settings.panel]
         self.judges = [
             CountingJudge(judge, chosen, _batched(chosen, kept))
             for judge, chosen in zip(real, settings.panel, strict=True)
         ]
-        self.embedder = CountingEmbedder(
-            make_embedder(_without_key(settings), Corpus()), settings.embedder
-        )
+        self.embedder = CountingEmbedder(make_embedder(_without_key(settings)), settings.embedder)
         self._by_name = dict(zip(names_of(self.judges), self.judges, strict=True))
         judges = [
             PooledJudge(name, counting_judge.chosen, counting_judge, SingleFlight())
@@ -238,7 +235,7 @@ def _batched(chosen: JudgeSettings, kept: Files) -> set[str]:
     """The requests in open batches: a run waits for these at no further cost."""
     if not chosen.waits:
         return set()
-    return batched_requests(kept, make_member(chosen, Corpus()).fingerprint)
+    return batched_requests(kept, make_member(chosen).fingerprint)
 
 
 @dataclass
