@@ -14,8 +14,10 @@ from .calibration.run import (
     judge_drift_set as judge_drift_set,
     ATTACKED as ATTACKED,
 )
-from .calibration.canaries import ask_canaries as ask_canaries
-from .calibration.night_canaries import with_canaries as with_canaries
+from .calibration.canaries import (
+    ask_canaries as ask_canaries,
+    with_canaries as with_canaries,
+)
 from .calibration.recorded_verdicts import calibrate_replies as calibrate_replies
 from .calibration.store import (
     History as History,

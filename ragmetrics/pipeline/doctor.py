@@ -9,27 +9,28 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from ragmetrics.config import JUDGES, PRESETS, TARGETS, Settings
+from ragmetrics.config import JUDGES, PRESETS, TARGETS, JudgeSettings, Settings
 from ragmetrics.dashboard import PAGES
 from ragmetrics.delivery import channels, target_problems, waiting
 from ragmetrics.errors import InputError, RagmetricsError, StoreError
 from ragmetrics.http import run_coroutine
-from ragmetrics.judges import Embedder, check_judges, make_embedder
-from ragmetrics.logs import GoldenSet, find_logs, golden_set
+from ragmetrics.judges import Embedder, check_judges, make_embedder, make_judges, probe_judge
+from ragmetrics.logs import GoldenSet, ReadCounts, find_inputs, find_logs, golden_set
 from ragmetrics.metrics import METRICS
-from ragmetrics.people import read_labels
-from ragmetrics.pipeline.doctor_judges import SECONDS, judge_text
+from ragmetrics.people import ask_canaries, read_labels
 from ragmetrics.pipeline.doctor_logs import logs_text
 from ragmetrics.pipeline.doctor_rules import DoctorWarning, rules_text
 from ragmetrics.pipeline.prefect_events import EventError, check_api, events_api
 from ragmetrics.pipeline.store_check import check_store, sentence
 from ragmetrics.plugins import Kind
-from ragmetrics.rules import CHECKS, check_rules
+from ragmetrics.records import LEAST_RIGHT, LogRow
+from ragmetrics.rules import CHECKS, check_rules, shutdown_of
 from ragmetrics.scoring import check_judging, chosen_metrics
 from ragmetrics.storage import Files, open_store
 from ragmetrics.text import plural
@@ -40,6 +41,10 @@ _WRITTEN = ("rows", "scores", "runs", "alerts", "dashboard")
 
 _NEVER_THERE = ".missing"
 """A file that nobody writes."""
+SECONDS = 20.0
+"""Longest time that a judge or an embedder may take."""
+_ROWS = 200
+"""Rows whose language is looked at."""
 
 State = Literal["ok", "warning", "failed"]
 
@@ -274,3 +279,48 @@ def _channel(channel: Any) -> str:
     if channel.missing_variable:
         raise DoctorWarning(f"{channel.missing_variable} is not set: messages wait in the store")
     return str(channel.verify())
+
+
+def judge_text(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
+    """What the judge's endpoint said; with a `day` also what it says of the canaries, in the
+    language of that night's log. Raises DoctorWarning for one that fails them, or whose model ends
+    soon.
+    """
+    text = _answers(settings, judge, day)
+    if ending := shutdown_of(judge, datetime.now(UTC).date(), settings):
+        raise DoctorWarning(f"{text}; {ending}")
+    return text
+
+
+def _answers(settings: Settings, judge: JudgeSettings, day: date | None) -> str:
+    if not judge.remote:
+        (local,) = make_judges(settings.model_copy(update={"judges": (judge,)}))
+        return f"{local.name} runs on this machine"
+    text = run_coroutine(probe_judge(judge, ask=day is not None))
+    if judge.begins_with_row:
+        text += "; prompts begin with the row (prompt_layout)"
+    if not day:
+        return text
+    brief = judge.model_copy(update={"retries": 0, "deadline_seconds": SECONDS})
+    asked = ask_canaries(settings, brief, _languages(settings, day))
+    if asked is None:
+        return text
+    report, _ = asked
+    least = settings.alerts.limit("canaries", LEAST_RIGHT)
+    text += f"; {report.text}"
+    if report.fails(least):
+        advice = "scores by it would mean nothing, so take another model, or a larger one"
+        raise DoctorWarning(f"{text}, at least {least:g} are needed: {advice}")
+    if report.right < least:  # some have no reply
+        raise DoctorWarning(f"{text}; doctor waits {SECONDS:g} s, a night waits `deadline_seconds`")
+    return text
+
+
+def _languages(settings: Settings, day: date) -> list[str | None]:
+    """The languages of the first rows of a night; none where these cannot be read."""
+    try:
+        (logs,) = find_inputs(settings.model_copy(update={"golden": None}), day).logs
+        some = list(islice(logs.read(ReadCounts()), _ROWS))
+    except RagmetricsError:  # the check of the logs has said so
+        return []
+    return [row.language for row in some if isinstance(row, LogRow)]

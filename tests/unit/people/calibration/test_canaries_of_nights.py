@@ -1,4 +1,4 @@
-"""people/calibration/night_canaries: when a night asks its judges, what it notes, what it costs."""
+"""people/calibration/canaries: when a night asks its judges, what it notes, what it costs."""
 
 from __future__ import annotations
 
