@@ -122,6 +122,7 @@ from .manifest import (
     SampleReport as SampleReport,
     Source as Source,
     WorstRow as WorstRow,
+    across_change as across_change,
 )
 from .judging import (
     current_judge_name as current_judge_name,
@@ -247,5 +248,4 @@ from .judge_bridge import (
     JudgeBridge as JudgeBridge,
     JudgedTwice as JudgedTwice,
     JudgeOffset as JudgeOffset,
-    across_change as across_change,
 )

@@ -11,7 +11,8 @@ Manifest (one run of one night)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, TypeAlias
 
@@ -21,7 +22,7 @@ from ragmetrics.records.base import Record
 from ragmetrics.records.changes import Move, UnwatchedDrop
 from ragmetrics.records.finding import AlertState, Finding
 from ragmetrics.records.golden import LabelReport
-from ragmetrics.records.judge_bridge import JudgeBridge
+from ragmetrics.records.judge_bridge import JudgeBridge, JudgeOffset
 from ragmetrics.records.judging import (
     CanaryReport,
     JudgeInfo,
@@ -291,3 +292,43 @@ class Manifest(Record):
     def summary(self, metric: str) -> Summary | None:
         """The summary of the metric over all rows, if this run scored it."""
         return next((s for s in self.metrics if s.metric == metric), None)
+
+
+def across_change(nights: Sequence[Manifest], bridge: JudgeBridge | None) -> list[Manifest]:
+    """Nights whose numbers by an old judge are moved by the offset, so that they compare with those
+    of the judge that replaced it; other nights as they are.
+    """
+    offsets = {one.replaced: one for one in (bridge.offsets if bridge else ()) if not one.apart}
+    return [_moved_night(night, offsets) for night in nights]
+
+
+def _moved_night(night: Manifest, offsets: Mapping[str, JudgeOffset]) -> Manifest:
+    if not any(one.fingerprint in offsets for one in night.metrics):
+        return night
+    moved = {
+        name: [_moved(one, offsets.get(one.fingerprint)) for one in getattr(night, name)]
+        for name in ("metrics", "segments")
+    }
+    return night.model_copy(update=moved)
+
+
+def _moved(summary: Summary, offset: JudgeOffset | None) -> Summary:
+    """A summary in the level of the new judge; its interval has the error of the offset too."""
+    if offset is None or summary.metric != offset.metric:
+        return summary
+    by, mean = offset.offset, summary.mean
+    update: dict[str, Any] = {"fingerprint": offset.fingerprint, "moved_by": offset}
+    if mean is not None:
+        low, high = summary.low, summary.high
+        below = None if low is None else math.hypot(mean - low, by - offset.low)
+        above = None if high is None else math.hypot(high - mean, offset.high - by)
+        update["mean"] = mean + by
+        update["low"] = None if below is None else mean + by - below
+        update["high"] = None if above is None else mean + by + above
+    update["by_tag"] = {
+        tag: {
+            value: cell.model_copy(update={"mean": cell.mean + by}) for value, cell in cells.items()
+        }
+        for tag, cells in summary.by_tag.items()
+    }
+    return summary.model_copy(update=update)
