@@ -20,6 +20,7 @@ from .embeddings import (
 )
 from .endpoint import Endpoint as Endpoint
 from .factory import (
+    layout_of as layout_of,
     check_judges as check_judges,
     find_learned as find_learned,
     expect_some as expect_some,
@@ -44,7 +45,6 @@ from .replayed import (
 from .reply_cache import (
     ReplyCache as ReplyCache,
 )
-from .row_first import layout_of as layout_of
 from .spending import (
     Spend as Spend,
     SpendLimiter as SpendLimiter,

@@ -25,6 +25,7 @@ from ragmetrics.judges.client_base import (
     UsageCounter,
 )
 from ragmetrics.judges.embeddings import EmbeddingClient
+from ragmetrics.judges.factory import layout_of
 from ragmetrics.judges.reply_cache import ReplyCache
 from ragmetrics.judges.reply_reading import (
     UnreadableStreak,
@@ -37,7 +38,7 @@ from ragmetrics.judges.reply_reading import (
     unreadable,
 )
 from ragmetrics.judges.reply_tables import CachedReply
-from ragmetrics.judges.row_first import Layout, is_cacheable, layout_of
+from ragmetrics.judges.row_first import Layout, RowFirst, is_cacheable
 from ragmetrics.judges.spending import budget_in_use
 from ragmetrics.judges.verdict_items import VerdictCounts
 from ragmetrics.records import (
@@ -156,7 +157,8 @@ class JudgeClient(ClientBase):
     async def answer_all(self, row_key: str, wanted: Sequence[MetricRequest]) -> list[Answer]:
         """The answers to the requests that a row makes at one time, in order."""
         self._count_shared(wanted)
-        later = self._after_head(row_key, wanted) if self._live else ()
+        row_first = self._live and isinstance(self.layout, RowFirst)
+        later = self._after_head(row_key, wanted) if row_first else ()
         begun = {
             place: self._begin(row_key, metric_request)
             for place, metric_request in enumerate(wanted)

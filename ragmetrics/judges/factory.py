@@ -1,4 +1,4 @@
-"""Makes judges and embedders from the settings.
+"""Makes judges, the layouts of their prompts, and embedders from the settings.
 
 A panel member without credentials becomes an UnavailableJudge: its cached replies are used, and the
 other judges of the panel continue.
@@ -14,10 +14,19 @@ from pydantic import SecretStr
 
 from ragmetrics.config import JUDGES, JudgeSettings, Settings, api_key
 from ragmetrics.errors import JudgeRefused
-from ragmetrics.judges.base import Embedder, Judge, JudgeParts, Reply, find_access, only_of
+from ragmetrics.judges.base import (
+    Embedder,
+    Judge,
+    JudgeParts,
+    KnowsLayout,
+    Reply,
+    find_access,
+    only_of,
+)
 from ragmetrics.judges.foreign_judge import UnmadeJudge, make_foreign
 from ragmetrics.judges.learned_judge import LearnedJudge
 from ragmetrics.judges.local import MODEL as LOCAL_MODEL, LocalEmbedder
+from ragmetrics.judges.row_first import Layout, RowFirst
 from ragmetrics.judges.word_frequencies import Corpus
 from ragmetrics.records import Ask, LearnedModel, Vector
 from ragmetrics.storage import Files, LearnedJudges, open_store
@@ -51,6 +60,21 @@ def expect_some(judges: Sequence[Judge]) -> None:
     refused = [one for one in judges if isinstance(one, UnavailableJudge)]
     if len(refused) == len(judges):
         raise refused[0].refusal
+
+
+def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> Layout | None:
+    """The layout of a judge's prompts. None: instructions first.
+
+    With `prompt_layout: auto`, a recording is replayed in the layout in which `judge` made it.
+    """
+    if chosen.decides:
+        from ragmetrics.judges.decision_layout import DecisionLayout
+
+        return DecisionLayout(rounds=getattr(chosen, "round", False))
+    row_first = chosen.begins_with_row
+    if chosen.prompt_layout == "auto" and isinstance(judge, KnowsLayout):
+        row_first = judge.row_first
+    return RowFirst() if row_first else None
 
 
 def names_of(judges: Sequence[Judge]) -> list[str]:

@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol, Self
 
-from ragmetrics.config import JudgeSettings
-from ragmetrics.judges.base import Judge, KnowsLayout
 from ragmetrics.records import Ask, Data, LogRow, Prompt, dump_json
 from ragmetrics.text import neutralise, sentences
 
@@ -157,18 +155,3 @@ class Layout(Protocol):
 
     def arrange(self, row: LogRow, asks: Sequence[Ask]) -> list[Ask]:
         """The requests of a row, in their order."""
-
-
-def layout_of(chosen: JudgeSettings, judge: Judge | None = None) -> Layout | None:
-    """The layout of a judge's prompts. None: instructions first.
-
-    With `prompt_layout: auto`, a recording is replayed in the layout in which `judge` made it.
-    """
-    if chosen.decides:
-        from ragmetrics.judges.decision_layout import DecisionLayout
-
-        return DecisionLayout(rounds=getattr(chosen, "round", False))
-    row_first = chosen.begins_with_row
-    if chosen.prompt_layout == "auto" and isinstance(judge, KnowsLayout):
-        row_first = judge.row_first
-    return RowFirst() if row_first else None

@@ -159,8 +159,9 @@ def order(row: LogRow, *, head_first: bool = True) -> list[tuple[str, int]]:
 
     async def run() -> list[tuple[str, int]]:
         judge = Slow()
-        client = JudgeClient(judge, EmbeddingClient(CountingEmbedder()), live=head_first)
-        wanted = [MetricRequest(one) for one in RowFirst().arrange(row, asks_of(row))]
+        embeddings, layout = EmbeddingClient(CountingEmbedder()), RowFirst()
+        client = JudgeClient(judge, embeddings, live=head_first, layout=layout)
+        wanted = [MetricRequest(one) for one in layout.arrange(row, asks_of(row))]
         answers = await client.answer_all("00000000", wanted)
         assert [type(one).__name__ for one in answers] == ["Grade", "Grade", "Needed", "Support"]
         return judge.arrived
