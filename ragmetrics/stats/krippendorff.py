@@ -5,29 +5,29 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ragmetrics.stats.resampling import Statistic, midranks, ratio, totals, unweighted
 from ragmetrics.stats.t_test import Numbers
 
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
+Level: TypeAlias = Literal["ordinal", "interval"]
 
 
-def krippendorff_alpha(ratings: ArrayLike, level: Level = "nominal") -> float | None:
+def krippendorff_alpha(ratings: ArrayLike, level: Level) -> float | None:
     """Agreement of any number of raters beyond chance, with gaps allowed.
 
         alpha = 1 - observed disagreement / expected disagreement
 
     `ratings` has a row per rater and a column per unit, NaN for a missing rating; units with
-    less than two ratings are ignored. Values differ or not (nominal), differ
-    by the ranks between them (ordinal), or by the square of their difference (interval).
+    less than two ratings are ignored. Values differ by the ranks between them (ordinal), or by
+    the square of their difference (interval).
     At most 1, and 0 for the agreement of chance. No unit with two ratings, or one value only:
     None. Source: Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability".
     """
     return unweighted(alpha_statistic(ratings, level), np.atleast_2d(ratings).shape[1])
 
 
-def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:
+def alpha_statistic(ratings: ArrayLike, level: Level) -> Statistic:
     """Krippendorff's alpha as a statistic for resampling."""
     table = np.atleast_2d(np.asarray(ratings, dtype=np.float64))
     # Units with equal ratings are one pattern with a count.
@@ -36,18 +36,15 @@ def alpha_statistic(ratings: ArrayLike, level: Level = "nominal") -> Statistic:
     rated = np.isfinite(patterns)
     rated &= rated.sum(0) >= 2
     values = np.where(rated, patterns, 0.0)
-    alpha = _nominal(values, rated) if level == "nominal" else _by_distance(values, rated, level)
-    return lambda counts: alpha(by_pattern(counts))
-
-
-def _by_distance(values: Numbers, rated: NDArray[np.bool_], level: Level) -> Statistic:
-    raters, others = _raters(rated)
+    raters = rated.sum(0).astype(np.float64)
+    others = np.maximum(raters - 1, 1)
     rank = midranks(values.ravel())
 
-    def statistic(counts: Numbers) -> Numbers:
+    def statistic(units: Numbers) -> Numbers:
+        counts = by_pattern(units)
         times = counts[:, None, :] * rated
-        x = rank(times.reshape(len(counts), -1)).reshape(times.shape)
-        x = x if level == "ordinal" else values[None]
+        ranked = level == "ordinal"
+        x = rank(times.reshape(len(counts), -1)).reshape(times.shape) if ranked else values[None]
         n = counts @ raters
         centre = ratio((times * x).sum((1, 2)), n)
         x = np.where(rated, x - centre[:, None, None], 0.0)
@@ -57,22 +54,3 @@ def _by_distance(values: Numbers, rated: NDArray[np.bool_], level: Level) -> Sta
         return 1.0 - ratio((n - 1) * (counts * within).sum(1), between)
 
     return statistic
-
-
-def _nominal(values: Numbers, rated: NDArray[np.bool_]) -> Statistic:
-    raters, others = _raters(rated)
-    distinct = np.unique(values[rated])
-    chosen = ((values == distinct[:, None, None]) & rated).sum(1)
-    within = (np.square(raters) - np.square(chosen).sum(0)) / others
-
-    def statistic(counts: Numbers) -> Numbers:
-        n = counts @ raters
-        between = np.square(n) - np.square(counts @ chosen.T).sum(1)
-        return 1.0 - ratio((n - 1) * (counts @ within), between)
-
-    return statistic
-
-
-def _raters(rated: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
-    raters = rated.sum(0).astype(np.float64)
-    return raters, np.maximum(raters - 1, 1)
