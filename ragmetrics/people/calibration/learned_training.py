@@ -22,13 +22,9 @@ import numpy as np
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.errors import InputError
-from ragmetrics.judges import Corpus, Features, LearnedJudge, levels_of, top_level
+from ragmetrics.judges import Corpus, Features, LearnedJudge, levels_of, make_member, top_level
 from ragmetrics.people.calibration.learned_fit import Examples, fit_prompt, refusal
-from ragmetrics.people.calibration.stored_verdicts import (
-    StoredVerdict,
-    judge_fingerprint,
-    stored_verdicts,
-)
+from ragmetrics.people.calibration.stored_verdicts import StoredVerdict, stored_verdicts
 from ragmetrics.people.calibration.units import mean_figure
 from ragmetrics.records import LastNight, LearnedModel, LearnedPrompt, Prompt
 from ragmetrics.scoring import corpus_of
@@ -64,7 +60,7 @@ def learn(settings: Settings, files: Files, *, refit_after: int = 0) -> LearnedM
     judge to learn from, StoreError.
     """
     judge = teacher(settings)
-    fingerprint = judge_fingerprint(settings, judge)
+    fingerprint = make_member(judge).fingerprint
     before = LearnedJudges(files).newest(fingerprint)
     verdicts = stored_verdicts(settings, judge, files)
     model = LearnedModel(

@@ -44,11 +44,6 @@ class StoredVerdict:
     """The earliest night that made it, of those that were read."""
 
 
-def judge_fingerprint(settings: Settings, judge: JudgeSettings) -> str:
-    """The fingerprint under which the store has a judge's replies."""
-    return make_member(judge).fingerprint
-
-
 def stored_verdicts(settings: Settings, judge: JudgeSettings, files: Files) -> list[StoredVerdict]:
     """The verdicts of a judge on the newest nights, each distinct request once.
 
@@ -59,7 +54,7 @@ def stored_verdicts(settings: Settings, judge: JudgeSettings, files: Files) -> l
         for metric in chosen_metrics(settings)
         if any(top_level(prompt) is not None for prompt in metric.prompts)
     ]
-    reader = _Reader(metrics, judge_fingerprint(settings, judge), judge, files)
+    reader = _Reader(metrics, make_member(judge).fingerprint, judge, files)
     found: list[StoredVerdict] = []
     for manifest in reversed(Runs(files).outlines(last=NIGHTS)):
         try:
