@@ -95,11 +95,10 @@ class Asked:
     single: bool = False
     """Whether it is about one context, which its questions name."""
 
-    @property
+    @cached_property
     def levels(self) -> tuple[str, ...]:
         """Those of its scores."""
-        scores = (tuple(one.levels) for one in self.questions if isinstance(one, ScoreQuestion))
-        return next(scores, ())
+        return _levels_of(self.questions)
 
     @property
     def task(self) -> Any:
@@ -154,9 +153,8 @@ class DecisionPrompt(ArrangedPrompt):
                 asked = self._questions(data)
             except UnreadableReply:
                 asked = ()
-            levels = next((one.levels for one in asked if isinstance(one, ScoreQuestion)), ())
             worded = [one.instructions for one in asked]
-            carried.text = neutralise(dump_json([rest, worded, levels]))
+            carried.text = neutralise(dump_json([rest, worded, _levels_of(asked)]))
         return carried.text
 
     def parse(self, text: str, data: Data) -> Any:
@@ -243,7 +241,13 @@ class DecisionLayout:
         if prompt is None:
             prompt = decision_prompt(ask.prompt, rounds=self._rounds)
             self._prompts[ask.prompt.digest] = prompt
-        return replace(ask, prompt=prompt, data={**ask.data, _ROW: _Carried(state)})
+        data = {**ask.data, _ROW: _Carried(state)}
+        return Ask(prompt, data, ask.repeat, ask.problem)
+
+
+def _levels_of(questions: Sequence[Question]) -> tuple[str, ...]:
+    scores = (tuple(one.levels) for one in questions if isinstance(one, ScoreQuestion))
+    return next(scores, ())
 
 
 def _carried(data: Data) -> _Carried:
