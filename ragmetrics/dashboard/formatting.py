@@ -94,8 +94,6 @@ def duration(elapsed: timedelta) -> str:
 
 def clean(text: str) -> str:
     """A text for a page: control characters become visible, broken characters are replaced."""
-    if text.isascii() and text.isprintable():
-        return text
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _SURROGATES.sub("�", text).translate(_CONTROLS)
 

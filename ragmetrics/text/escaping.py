@@ -42,12 +42,11 @@ _BRACKET = re.compile(
 
 def clean(text: str, limit: int) -> str:
     """One line of at most `limit` characters, without control characters and bidi marks."""
-    line = text[: 8 * limit]
-    if not (line.isascii() and line.isprintable()):  # nearly all are, and have none of these
-        spaced = (" " if unicodedata.category(c) == "Cc" else c for c in line)
-        kinds = ("Cf", "Cs")
-        line = "".join(c for c in spaced if c in _JOINERS or unicodedata.category(c) not in kinds)
-    line = " ".join(line.split())
+    head = text[: 8 * limit]
+    spaced = (" " if unicodedata.category(c) == "Cc" else c for c in head)
+    visible = (c for c in spaced if c in _JOINERS or unicodedata.category(c) not in ("Cf", "Cs"))
+    # Nearly all are plain.
+    line = " ".join((head if head.isascii() and head.isprintable() else "".join(visible)).split())
     return line if len(line) <= limit else f"{line[: limit - 1]}…"
 
 
