@@ -30,6 +30,16 @@ class Postgres:
     password: str
     programs: Path
 
+    @property
+    def prefect(self) -> dict[str, str]:
+        """What a Prefect server needs to keep its database here, with time for each statement."""
+        url = f"postgresql+asyncpg://{USER}:{self.password}@127.0.0.1:{self.port}/{DATABASE}"
+        return {
+            "PREFECT_SERVER_DATABASE_CONNECTION_URL": url,
+            "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "120",
+            "PREFECT_SERVER_DATABASE_TIMEOUT": "120",
+        }
+
     def run(self, program: str, *arguments: str, given: bytes = b"") -> bytes:
         """Run one of PostgreSQL's programs against it; return what it printed."""
         done = subprocess.run(

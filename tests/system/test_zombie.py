@@ -22,6 +22,7 @@ from ragmetrics.storage import Files
 from tests.builders import judge_at, save_settings, scores_of
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
+from tests.fakes.postgres import postgres
 from tests.fakes.prefect_live import Live, prefect_live
 from tests.fakes.processes import ROOT, running
 from tests.fakes.slack import SlackServer
@@ -51,7 +52,9 @@ class Work:
     needed: int = 0
     """Requests of the same work, undisturbed,"""
     asked: int = 0
-    """and those until it was killed."""
+    """and those until it was killed,"""
+    bodies: dict[str, int] = field(default_factory=dict)
+    """by their body."""
     killed_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     run: dict[str, Any] = field(default_factory=dict)
     """The run at its end,"""
@@ -100,7 +103,8 @@ class Work:
 
     def note_killed(self) -> None:
         """Take down how far it came; from then on it goes as fast as it can."""
-        self.asked, self.killed_at = self.judge.stats()["requests"], datetime.now(UTC)
+        stats, self.killed_at = self.judge.stats(), datetime.now(UTC)
+        self.asked, self.bodies = stats["requests"], stats["by_hash"]
         self.judge.faults(latency_ms=0)
 
     def note_ended(self, live: Live, run: str) -> None:
@@ -124,7 +128,9 @@ class Work:
         assert self.needed // 3 <= self.asked < self.needed
         kept = self.kept()
         assert 0 <= self.asked - kept <= 4 * CONCURRENCY  # two families on two shards
-        assert self.stats["requests"] - self.asked <= self.needed - kept
+        again = [body for body, n in self.stats["by_hash"].items() if n > self.bodies.get(body, 0)]
+        # On a busy machine a request may be sent twice: it is one of those that were needed.
+        assert len(again) <= self.needed - kept
 
 
 @dataclass(frozen=True)
@@ -148,7 +154,10 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
     with ExitStack() as stack:
         judges = [JudgeServer(stack.enter_context(running("tests.fakes.judge"))) for _ in range(2)]
         slack = stack.enter_context(SlackServer().running())
-        live = stack.enter_context(prefect_live(folder / "prefect", OPENAI_API_KEY="testing"))
+        # Two flows, a worker and the automations write at once: SQLite is locked for some of them.
+        database = stack.enter_context(postgres("testing"))
+        environment = {**database.prefect, "OPENAI_API_KEY": "testing"}
+        live = stack.enter_context(prefect_live(folder / "prefect", **environment))
         night, gate = Work(folder, "night", judges[0]), Work(folder, "gate", judges[1])
         with ThreadPoolExecutor() as at_once:  # each is a process with a judge of its own
             begun = [
