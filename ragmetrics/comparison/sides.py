@@ -51,13 +51,9 @@ class ScoredSide:
     @property
     def tags(self) -> set[str]:
         """The tags of its rows."""
-        tables = [scores.table for scores in self.scores.values()]
-        named = ((table, name) for table in tables for name in map(str, table))
-        return {
-            name.removeprefix(_TAG)
-            for table, name in named
-            if name.startswith(_TAG) and table[name].notna().any()
-        }
+        filled = (scores.table.notna().any() for scores in self.scores.values())
+        names = {str(name) for columns in filled for name, some in columns.items() if some}
+        return {name.removeprefix(_TAG) for name in names if name.startswith(_TAG)}
 
     def rows_of(self, questions: Collection[str]) -> dict[str, LogRow]:
         """The first row of each question, where the rows are still in the store."""
@@ -126,8 +122,7 @@ def scored_side(
 def shown_tags(now: Manifest, before: Manifest | None = None) -> list[str]:
     """The tags of a night's segments, and the index build where there are a few builds."""
     shown = dict.fromkeys(segment.segment.tag for segment in now.segments if segment.segment)
-    sides = [now, before] if before else [now]
-    builds = {build for side in sides for build in side.source.index_builds}
+    builds = {build for side in (now, before or now) for build in side.source.index_builds}
     return [*list(shown)[:_MOST_TAGS], *([BUILDS] if 1 < len(builds) <= _MOST_BUILDS else [])]
 
 

@@ -98,9 +98,8 @@ def compare(
         names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))
-        loaded = (chosen.segments or ()) if tags is None else tags
         scored = scoring_only(chosen, set(names))
-        sides = load_sides(scored, pair, names, loaded, folder, progress)
+        sides = load_sides(scored, pair, names, tags or chosen.segments or (), folder, progress)
         _check_tags(tags or (), sides)
         comparison = make_comparison(*sides, names, tags, rows=rows, refused=refused)
         worse = bool(comparison.significantly_worse())
