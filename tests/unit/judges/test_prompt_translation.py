@@ -173,7 +173,7 @@ def test_of_a_panel_the_first_that_can_translate_is_asked(
     """With room for a reply that is longer than a verdict."""
     seen: list[Any] = []
 
-    def make(settings: Any, _: Any) -> Scripted:
+    def make(settings: Any) -> Scripted:
         seen.append(settings)
         return Scripted(shouted)
 
