@@ -104,7 +104,6 @@ class ReplyCache:
         self._written: set[str] = set()
         self._report = ScanReport()
         self._preparing: asyncio.Task[None] | None = None
-        self._is_writable = False
 
     def load(self, questions: Collection[str] | None = None) -> None:
         """Read the cached replies in this range, for some questions (their keys) or for all.
@@ -150,8 +149,6 @@ class ReplyCache:
 
     async def prepare(self) -> None:
         """Check that the folder is writable, before any request is paid for. Raises StoreError."""
-        if self._is_writable:
-            return
         if self._preparing is None:
             check = asyncio.to_thread(self._files.check_writable, self._folder)
             self._preparing = asyncio.create_task(check)
@@ -159,7 +156,6 @@ class ReplyCache:
             await asyncio.shield(self._preparing)
         except StoreError as error:  # those who wait must not share a traceback
             raise copy.copy(error) from error.__cause__
-        self._is_writable = True
 
     async def add(self, judgement: CachedReply) -> None:
         """Add a reply; return when it is durable. Raises StoreError."""

@@ -84,8 +84,6 @@ def questions_of(prompt: Prompt[Any], data: Data) -> tuple[Question, ...]:
 
 
 def _check(asked: Sequence[Any]) -> None:
-    if set(map(type, asked)) <= {Predicate}:
-        return
     if not all(isinstance(question, _KINDS) for question in asked):
         raise TypeError("a question is a Predicate or a ScoreQuestion")
     scales = {question.levels for question in asked if isinstance(question, ScoreQuestion)}
@@ -137,8 +135,7 @@ def distributions(text: str, asked: Sequence[Question]) -> list[Distribution]:
 
 def _distribution(question: Question, answer: Any) -> Distribution:
     if isinstance(question, Predicate):
-        is_one = type(answer) is float and 0 <= answer <= 1  # most are: 60 in a row
-        chance = answer if is_one else _probability(answer)
+        chance = _probability(answer)
         return (1 - chance, chance)
     if isinstance(answer, str):
         raise UnreadableReply(shorten(answer))

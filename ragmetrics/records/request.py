@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
@@ -330,15 +330,10 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return ("object", *value, *_frozen_each(value.values()))
+        return ("object", *value, *map(_frozen, value.values()))
     if isinstance(value, list | tuple):
-        return ("array", *_frozen_each(value))
+        return ("array", *map(_frozen, value))
     return (type(value), value)  # 1 is not true
-
-
-def _frozen_each(values: Iterable[Any]) -> Iterable[Hashable]:
-    """Texts alone, as sentences are, stay as they are."""
-    return values if set(map(type, values)) == {str} else map(_frozen, values)
 
 
 def dump_json(value: Any) -> str:
