@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,7 +18,6 @@ import pytest
 from ragmetrics.comparison import load_gate
 from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, save_settings
-from tests.fakes import s3 as fake_s3
 from tests.fakes.builds import make_builds
 from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.logs import NIGHT, make_rows
@@ -117,17 +117,6 @@ class Plant:
 
 
 @pytest.fixture(scope="module")
-def bucket(s3_endpoint: str) -> Iterator[Bucket]:
-    """The bucket of all tests here; the environment holds what reaches it."""
-    fake_s3.empty(s3_endpoint)
-    with pytest.MonkeyPatch.context() as environment:
-        for name, value in fake_s3.environment(s3_endpoint).items():
-            environment.setenv(name, value)
-        yield fake_s3.make_bucket(s3_endpoint)
-    fake_s3.empty(s3_endpoint)
-
-
-@pytest.fixture(scope="module")
 def plant(tmp_path_factory: pytest.TempPathFactory, bucket: Bucket) -> Iterator[Plant]:
     """Deployed by deployments/prefect.yaml, with three builds' logs and one worker."""
     folder = tmp_path_factory.mktemp("plant")
@@ -168,34 +157,89 @@ def write_log(bucket: Bucket, place: str, rows: list[dict[str, Any]], **fields: 
     Files(bucket.uri).write(f"{place}/log.jsonl", text.encode())
 
 
-def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant) -> None:
-    """Event by HTTP, run within 15 s, verdict in the store, on the page, in Slack, as an event."""
+@dataclass(frozen=True)
+class Held:
+    """The damaged build's run, which one event started that was posted twice."""
+
+    event: str
+    posted: datetime
+    answered: datetime
+    run: dict[str, Any]
+
+
+DAMAGED = {"dataset": "plant", "build": "damaged", "serving": "serving"}
+
+
+@pytest.fixture(scope="module")
+def held(plant: Plant) -> Held:
+    """Announced by a builder that posts its event once more, as one that heard no answer does."""
     posted = datetime.now(UTC)
-    event = plant.announce({"dataset": "plant", "build": "damaged", "serving": "serving"})
+    event = plant.announce(DAMAGED)
     answered = datetime.now(UTC)
-    ended = plant.ended(event)
+    plant.announce(DAMAGED, id=event)
+    return Held(event, posted, answered, plant.ended(event))
+
+
+def test_a_damaged_build_is_held_within_seconds_and_told(plant: Plant, held: Held) -> None:
+    """Event by HTTP, run within 15 s, verdict in the store, on the page, in Slack, as an event."""
     created, begun, done = moments = [
-        datetime.fromisoformat(ended[what]) for what in ("created", "start_time", "end_time")
+        datetime.fromisoformat(held.run[what]) for what in ("created", "start_time", "end_time")
     ]
-    after = [f"{(moment - posted).total_seconds():.1f} s" for moment in moments]
+    after = [f"{(moment - held.posted).total_seconds():.1f} s" for moment in moments]
     print("created, begun and ended", *after, "after the event")
     print(f"created -> start_time: {(begun - created).total_seconds():.1f} s")
     assert created < begun < done
-    assert (created - posted).total_seconds() < SECONDS
-    assert (ended["state_type"], ended["name"]) == ("COMPLETED", "index build damaged")
+    assert (created - held.posted).total_seconds() < SECONDS
+    assert (held.run["state_type"], held.run["name"]) == ("COMPLETED", "index build damaged")
     gate = load_gate(plant.store, "damaged")
     assert gate is not None
     assert (gate.verdict, gate.serving, gate.told) == ("hold", "serving", True)
     assert gate.built_at is not None  # the event's time, not when the gate came to run
-    assert posted <= gate.built_at <= answered
+    assert held.posted <= gate.built_at <= held.answered
     assert 'id="build-damaged"' in plant.page()
     assert 'href="builds.html"' in plant.store.read("dashboard/index.html").decode()
     (message,) = plant.told("index build damaged is held")
     assert "against serving" in message
-    (held,) = plant.emitted("rag.index.held", "damaged")
-    assert held["payload"]["verdict"] == "hold"
-    assert held["payload"]["metrics"][0]["questions"] > 100
-    assert held["payload"]["page"].endswith("builds/damaged.html")
+    (emitted,) = plant.emitted("rag.index.held", "damaged")
+    assert emitted["payload"]["verdict"] == "hold"
+    assert emitted["payload"]["metrics"][0]["questions"] > 100
+    assert emitted["payload"]["page"].endswith("builds/damaged.html")
+
+
+def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant, held: Held) -> None:
+    """So that those of two gates at once can be told apart, and the two builds' in one gate."""
+    where = {"flow_runs": {"id": {"any_": [held.run["id"]]}}}
+    steps = {f"{step} · damaged" for step in ("stage", "verdict", "publish", "announce", "tell")}
+
+    def names() -> set[str]:
+        return {task["name"] for task in plant.live.post("/task_runs/filter", where)}
+
+    def builds() -> set[str]:
+        return {name.rpartition(" · ")[2] for name in names() if " · shard 1/" in name}
+
+    # The server writes task runs a little later.
+    plant.live.wait_for(lambda: names() >= steps and len(builds()) == 2)
+    assert builds() == {"damaged", "serving for damaged"}
+
+
+def test_the_verdict_is_an_artifact(plant: Plant, held: Held) -> None:
+    """Whoever looks at the run sees the table."""
+    where = {"artifacts": {"key": {"any_": ["ragmetrics-plant-gate"]}}}
+    artifacts = plant.live.post("/artifacts/filter", where)
+    assert {found["flow_run_id"] for found in artifacts} >= {held.run["id"]}
+    assert any("| Context recall |" in str(found["data"]).replace("\\", "") for found in artifacts)
+
+
+def test_the_same_build_again_changes_and_tells_nothing(plant: Plant, held: Held) -> None:
+    """Posted twice by one builder, and once more by another: one record, one message, and one
+    event of the verdict."""
+    known = plant.store.read("gates/damaged.json")
+    assert plant.ended(plant.announce(DAMAGED))["state_type"] == "COMPLETED"
+    runs = [run["parameters"].get("event_id") for run in plant.live.post("/flow_runs/filter", {})]
+    assert runs.count(held.event) == 1
+    assert plant.store.read("gates/damaged.json") == known
+    assert len(plant.told("index build damaged is held")) == 1
+    assert len({event["id"] for event in plant.emitted("rag.index.held", "damaged")}) == 1
 
 
 def test_a_healthy_build_is_promoted_and_nobody_is_disturbed(plant: Plant) -> None:
@@ -211,30 +255,10 @@ def test_a_healthy_build_is_promoted_and_nobody_is_disturbed(plant: Plant) -> No
     assert len(plant.slack.received) == before
 
 
-def test_the_same_build_again_changes_and_tells_nothing(plant: Plant) -> None:
-    """Posted twice by one builder, and once more by another: one record, one message, and one
-    event of the verdict."""
-    payload = {"dataset": "plant", "build": "damaged", "serving": "serving"}
-    first = plant.announce(payload)
-    plant.announce(payload, id=first)
-    plant.ended(first)
-    known = plant.store.read("gates/damaged.json")
-    again = plant.ended(plant.announce(payload))
-    assert again["state_type"] == "COMPLETED"
-    runs = [run["parameters"].get("event_id") for run in plant.live.post("/flow_runs/filter", {})]
-    assert runs.count(first) == 1
-    assert plant.store.read("gates/damaged.json") == known
-    assert len(plant.told("index build damaged is held")) == 1
-    ids = {one["id"] for one in plant.emitted("rag.index.held", "damaged")}
-    assert len(ids) == 1
-
-
 DEEP: dict[str, Any] = {}
 for _ in range(100):
     DEEP = {"more": DEEP}
 BAD: dict[str, tuple[Any, str]] = {
-    "no payload": (None, "dataset: not there; build: not there"),
-    "another data set": ({"dataset": "mine", "build": "b"}, "of the data set mine"),
     "words for the server, and depth": (
         {"dataset": "plant", "build": {"__prefect_kind": "json", "value": "{", "more": DEEP}},
         "build: should be a valid string",
@@ -300,98 +324,65 @@ def test_a_log_that_is_not_there_is_told(plant: Plant) -> None:
 
 def test_an_event_publishes_no_file_of_the_worker(plant: Plant) -> None:
     """A log outside the folder of `gate: logs:` is not opened: no verdict, no row of it on the
-    dashboard, and a message that says why.
+    dashboard, and a message that says why. In tests/unit/comparison/gate/test_build_logs.py are
+    the other ways to write such a place.
     """
     private = plant.folder / "builds/damaged/log.jsonl"
-    payload = {"dataset": "plant", "build": "leaked", "serving": "serving"}
-    places = (str(private), private.as_uri(), f"{plant.bucket.uri}/builds/../private/")
-    events = {place: plant.announce({**payload, "logs": place}) for place in places}
-    for place, event in events.items():
-        run = plant.ended(event)
-        assert (run["state_type"], run["state_name"]) == ("FAILED", "FailedAndTold"), place
-        assert "is not below" in run["state"]["message"]
-        (message,) = plant.told(event)
-        assert "is not below" in message
+    payload = {"dataset": "plant", "build": "leaked", "serving": "serving", "logs": str(private)}
+    event = plant.announce(payload)
+    run = plant.ended(event)
+    assert (run["state_type"], run["state_name"]) == ("FAILED", "FailedAndTold")
+    assert "is not below" in run["state"]["message"]
+    (message,) = plant.told(event)
+    assert "is not below" in message
     assert load_gate(plant.store, "leaked") is None
     assert not plant.store.find("dashboard/builds/leaked.html")
 
 
-def damaged_again(plant: Plant, build: str) -> dict[str, str]:
-    """Write the damaged build's log as that of another; return what announces it."""
+def test_what_cannot_be_told_fails_the_run_and_keeps_nobody_else_from_being_told(
+    plant: Plant,
+) -> None:
+    """Slack is down: verdict and event are out first, and the run says loudly that nobody was told.
+    The repeat tells, also where the dashboard cannot be written by now, and says what is wrong."""
     log = Files(plant.bucket.uri).read("builds/damaged/log.jsonl")
     rows = [json.loads(line) for line in log.splitlines()]
-    write_log(plant.bucket, f"builds/{build}", rows, index_build=build)
-    return {"dataset": "plant", "build": build, "serving": "serving"}
-
-
-def test_slack_down_fails_the_run_and_the_repeat_tells(plant: Plant) -> None:
-    """Verdict and event are out first; the run says loudly that nobody was told."""
-    payload = damaged_again(plant, "worse")
-    plant.slack.fail("not_ok")
-    try:
-        run = plant.ended(plant.announce(payload))
-    finally:
-        plant.slack.fail(None)
-    assert run["state_type"] == "FAILED"
-    assert "hold, but not everybody was notified: Slack did not" in run["state"]["message"]
-    gate = load_gate(plant.store, "worse")
-    assert gate is not None
-    assert (gate.verdict, gate.told) == ("hold", False)
-    assert len(plant.emitted("rag.index.held", "worse")) == 1
-    assert plant.told("index build worse is held") == []
-    assert plant.ended(plant.announce(payload))["state_type"] == "COMPLETED"
-    assert len(plant.told("index build worse is held")) == 1
-
-
-def test_a_dashboard_that_cannot_be_written_keeps_nobody_from_being_told(plant: Plant) -> None:
-    """Slack and whatever swaps indexes hear of the verdict; the run says what is wrong."""
-    payload = damaged_again(plant, "unseen")
+    write_log(plant.bucket, "builds/worse", rows, index_build="worse")
+    payload = {"dataset": "plant", "build": "worse", "serving": "serving"}
     store = plant.folder / "store"
-    store.mkdir()
-    (store / "dashboard").write_text("a file where the folder should be")
     with plant.settings(store=str(store)):
+        plant.slack.fail("not_ok")
+        try:
+            run = plant.ended(plant.announce(payload))
+        finally:
+            plant.slack.fail(None)
+        assert run["state_type"] == "FAILED"
+        assert "hold, but not everybody was notified: Slack did not" in run["state"]["message"]
+        gate = load_gate(Files(str(store)), "worse")
+        assert gate is not None
+        assert (gate.verdict, gate.told) == ("hold", False)
+        assert len(plant.emitted("rag.index.held", "worse")) == 1
+        assert plant.told("index build worse is held") == []
+        shutil.rmtree(store / "dashboard")
+        (store / "dashboard").write_text("a file where the folder should be")
         run = plant.ended(plant.announce(payload))
     assert run["state_type"] == "FAILED"
     assert "hold, but not everybody was notified: " in run["state"]["message"]
     assert "dashboard" in run["state"]["message"]
-    assert len(plant.told("index build unseen is held")) == 1
-    assert len(plant.emitted("rag.index.held", "unseen")) == 1
+    assert len(plant.told("index build worse is held")) == 1
+    assert len(plant.emitted("rag.index.held", "worse")) == 1
 
 
 def test_a_build_without_verdict_that_slack_was_not_told_of_fails_as_any_run(plant: Plant) -> None:
-    """So that the automation tells it."""
+    """So that the automation tells it. The event has no payload at all."""
     plant.slack.fail("not_ok")
     try:
-        run = plant.ended(plant.announce({"dataset": "plant"}))
+        run = plant.ended(plant.announce())
     finally:
         plant.slack.fail(None)
     assert (run["state_type"], run["state_name"]) == ("FAILED", "Failed")
-    assert "build: not there; and not everybody was notified: " in run["state"]["message"]
-
-
-def test_task_runs_of_a_gate_are_named_by_its_build(plant: Plant) -> None:
-    """So that those of two gates at once can be told apart, and the two builds' in one gate."""
-    payload = {"dataset": "plant", "build": "damaged", "serving": "serving"}
-    run = plant.ended(plant.announce(payload))
-    where = {"flow_runs": {"id": {"any_": [run["id"]]}}}
-    steps = {f"{step} · damaged" for step in ("stage", "verdict", "publish", "announce", "tell")}
-
-    def names() -> set[str]:
-        return {one["name"] for one in plant.live.post("/task_runs/filter", where)}
-
-    def builds() -> set[str]:
-        return {name.rpartition(" · ")[2] for name in names() if " · shard 1/" in name}
-
-    # The server writes task runs a little later.
-    plant.live.wait_for(lambda: names() >= steps and len(builds()) == 2)
-    assert builds() == {"damaged", "serving for damaged"}
-
-
-def test_the_verdict_is_an_artifact(plant: Plant) -> None:
-    """Whoever looks at the run sees the table."""
-    where = {"artifacts": {"key": {"any_": ["ragmetrics-plant-gate"]}}}
-    found = plant.live.post("/artifacts/filter", where)
-    assert any("| Context recall |" in str(one["data"]).replace("\\", "") for one in found)
+    assert ("dataset: not there; build: not there; and not everybody was notified: ") in run[
+        "state"
+    ]["message"]
 
 
 def test_a_night_is_run_beside_a_gate(plant: Plant, start_judge: Callable[[], JudgeServer]) -> None:

@@ -90,6 +90,8 @@ def test_what_is_missing_is_told(lacking: str) -> None:
     """By its key."""
     with pytest.raises(InputError, match=f"{lacking}: not there"):
         make_index_build({name: value for name, value in GOOD.items() if name != lacking})
+    with pytest.raises(InputError, match="dataset: not there; build: not there"):
+        make_index_build({})
 
 
 @given(PAYLOADS)
