@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, distribution, packages_distributions
+from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
 from pathlib import Path
 
 DISTRIBUTION = "retrieval-nightly"
@@ -56,8 +57,14 @@ def replaced() -> str:
 
 def _others() -> set[str]:
     """Other distributions with a package of our name."""
-    names = packages_distributions().get(_PACKAGE, ())
+    names = {other.name for other in distributions() if _has_package(other)}
     return {name for name in names if name.lower().replace("_", "-") != DISTRIBUTION}
+
+
+def _has_package(other: Distribution) -> bool:
+    """As `packages_distributions`, which takes a second: it parses all names of files."""
+    texts = (other.read_text(name) or "" for name in ("top_level.txt", "RECORD"))
+    return any(re.search(rf"^{_PACKAGE}(/|$)", text, re.M) for text in texts)
 
 
 def _is_changed() -> bool:

@@ -85,6 +85,11 @@ PATIENCE = 120_000
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--first-case`: of a test with parameters, only its first case is run."""
+    parser.addoption("--first-case", action="store_true", help="of each test, run its first case")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Isolate this process, and the servers it starts, before anything imports Prefect."""
     home = tempfile.mkdtemp(prefix="ragmetrics-tests-")
@@ -105,8 +110,12 @@ def pytest_collection() -> Iterator[object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the tests whose fixtures start a process or a server, and put the long files first."""
+    if config.getoption("--first-case"):
+        cases = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
+        config.hook.pytest_deselected(items=list(set(items).difference(cases.values())))
+        items[:] = reversed(cases.values())
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get("/".join(item.path.parts[-2:]), len(LONG)))
     for item in items:
