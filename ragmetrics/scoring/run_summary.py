@@ -246,8 +246,9 @@ def _histogram(values: Numbers, weights: Numbers | None) -> list[int]:
 
 def _mean_spread(rows: pd.DataFrame) -> float | None:
     """The mean spread of a row over the repeats of a judge."""
-    known = rows[rows["spread"].notna()]
-    return _mean(known["spread"].to_numpy(dtype=np.float64), _weights(known))
+    spread = rows["spread"].to_numpy(dtype=np.float64, na_value=np.nan)
+    known, weights = ~np.isnan(spread), _weights(rows)
+    return _mean(spread[known], None if weights is None else weights[known])
 
 
 def _mean(values: Numbers, weights: Numbers | None) -> float | None:
