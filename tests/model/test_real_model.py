@@ -20,7 +20,7 @@ from tests.model.conftest import CONTEXTS, Scored, Task, demo_rows, make_task
 
 pytestmark = pytest.mark.process
 
-ROWS, FEW = 12, 3
+ROWS, FEW = 5, 2
 GRADES = FEW * CONTEXTS
 METRICS = ("context_relevance", "context_recall")
 TOO_LONG = "too-long"
@@ -28,8 +28,8 @@ _KILLED_WITHIN = 120
 
 
 @dataclass(frozen=True)
-class Dozen:
-    """The scores of a dozen rows, and what the server says itself about that time."""
+class FiveRows:
+    """The scores of five rows, and what the server says itself about that time."""
 
     scored: Scored
     prompt_tokens: int
@@ -43,51 +43,51 @@ class Dozen:
 
 
 @pytest.fixture(scope="module")
-def dozen(two_slots: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> Dozen:
-    """A dozen rows, and one whose contexts are longer than the server's."""
+def five_rows(two_slots: LlamaServer, tmp_path_factory: pytest.TempPathFactory) -> FiveRows:
+    """Five rows, and one whose contexts are longer than the server's."""
     rows = demo_rows(ROWS)
     long = [" ".join(rows[0]["retrieved_contexts"]) * 20]
     rows.append(rows[0] | {"id": TOO_LONG, "retrieved_contexts": long})
-    folder = tmp_path_factory.mktemp("dozen") / "task"
+    folder = tmp_path_factory.mktemp("five") / "task"
     read, written = two_slots.tokens()
     scored = make_task(folder, two_slots, rows, METRICS, reasks=1).score()
     read_since, written_since = two_slots.tokens()
-    return Dozen(scored, read_since - read, written_since - written)
+    return FiveRows(scored, read_since - read, written_since - written)
 
 
-def test_no_row_is_lost(dozen: Dozen) -> None:
+def test_no_row_is_lost(five_rows: FiveRows) -> None:
     """Each row has a score of each metric, or a status and the reason why it has none."""
-    scores = dozen.scored.scores
+    scores = five_rows.scored.scores
     assert Counter(score["metric"] for score in scores) == dict.fromkeys(METRICS, ROWS + 1)
     for score in scores:
         assert (score["value"] is not None) == (score["status"] == "scored"), score
         assert score["value"] is not None or score["reason"], score
 
 
-def test_every_grade_is_readable(dozen: Dozen) -> None:
+def test_every_grade_is_readable(five_rows: FiveRows) -> None:
     """The server turns the schema into a grammar, which even a weak model cannot leave."""
-    for score in dozen.scored.scores:
+    for score in five_rows.scored.scores:
         if score["metric"] == "context_relevance" and score["id"] != TOO_LONG:
             assert score["status"] == "scored", score
             assert set(score["details"]["grades"]) <= {0, 1, 2}
 
 
-def test_a_row_beyond_the_context_is_told_with_its_length(dozen: Dozen) -> None:
+def test_a_row_beyond_the_context_is_told_with_its_length(five_rows: FiveRows) -> None:
     """The row fails alone, with the server's own numbers, and is not cut."""
-    [score, _] = [score for score in dozen.scored.scores if score["id"] == TOO_LONG]
+    [score, _] = [score for score in five_rows.scored.scores if score["id"] == TOO_LONG]
     assert score["value"] is None
     assert "exceeds the available context size (2048 tokens)" in score["reason"]
 
 
-def test_tokens_are_those_that_the_server_counts(dozen: Dozen) -> None:
+def test_tokens_are_those_that_the_server_counts(five_rows: FiveRows) -> None:
     """Prompt and completion tokens, with those of unreadable replies, as the server's metrics."""
-    assert "timeout" not in dozen.usage["failures"]
-    assert dozen.usage["prompt_tokens"] == dozen.prompt_tokens
-    assert dozen.usage["completion_tokens"] == dozen.completion_tokens
+    assert "timeout" not in five_rows.usage["failures"]
+    assert five_rows.usage["prompt_tokens"] == five_rows.prompt_tokens
+    assert five_rows.usage["completion_tokens"] == five_rows.completion_tokens
 
 
 def few_rows(folder: Path, server: LlamaServer) -> Task:
-    """Six grades, asked one after another."""
+    """Four grades, asked one after another."""
     rows = demo_rows(FEW)
     return make_task(folder, server, rows, ["context_relevance"], concurrency=1)
 
