@@ -18,6 +18,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.decisions import DEFAULTS, rows, scored, values
 from tests.fakes.logs import NIGHT, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 MORE = ["faithfulness", "context_precision_with_reference", "context_precision_without_reference"]
 
 

@@ -26,6 +26,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRICS = ["context_relevance", "context_precision"]
 THRESHOLDS = [0.3, 0.7]
 ASIDES = ["The tower is high.", "Nothing at all."]

@@ -26,6 +26,8 @@ from tests.builders import judge_at
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 PROMPT, COMPLETION = 400.0, 1_600.0
 PRICES = {
     "usd_per_million_prompt_tokens": PROMPT,

@@ -41,6 +41,8 @@ from tests.fakes.replays import BUILD, replaying
 from tests.fakes.retriever import SearchServer
 from tests.fakes.scripted import GOOD, CountingEmbedder, ScriptedJudge, a_broker, alone
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 DAY = 86_400.0
 QUESTIONS = json.dumps({"questions": ["One?", "Two?", "Three?"], "noncommittal": False})
 

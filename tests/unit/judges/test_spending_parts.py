@@ -23,6 +23,8 @@ from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 FAULTS = {"429": 0.1, "500": 0.05, "malformed": 0.05}
 
 

@@ -27,6 +27,8 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Run
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = make_rows(6)
 
 

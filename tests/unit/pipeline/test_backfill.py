@@ -33,6 +33,8 @@ from tests.fakes.logs import make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 from tests.fakes.slack import SlackServer
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 FIRST = date(2026, 11, 10)
 GOODS = (1.0, 0.5, None, 0.5, 1.0, 1.0)
 """Six nights: the second regresses, the third has no log, the fifth is well again."""
@@ -80,6 +82,7 @@ def told_of(settings: Settings) -> list[Told]:
     return load_batches(open_store(settings)).told
 
 
+@pytest.mark.pages
 def test_nights_are_published_in_order_and_those_without_logs_are_named(tmp_path: Path) -> None:
     """A manifest and a page for each night with logs, nothing for the others."""
     settings = dataset(write_logs(tmp_path))
@@ -100,6 +103,7 @@ def test_nights_are_published_in_order_and_those_without_logs_are_named(tmp_path
     assert all(str(day) in overview for day in LOGGED)
 
 
+@pytest.mark.pages
 def test_one_export_of_many_days_becomes_nights(tmp_path: Path) -> None:
     """Each day that has rows, from the first one on; the other days are no nights."""
     rows = [row for day in LOGGED for row in make_rows(8, night=day)]
@@ -162,6 +166,7 @@ def _plain(message: Mapping[str, Any], store: str) -> str:
     return json.dumps(message, sort_keys=True).replace(f"/{store}/", "/store/")
 
 
+@pytest.mark.pages
 def test_with_alerts_after_a_silent_backfill_all_is_told(
     tmp_path: Path, slack_server: SlackServer
 ) -> None:
@@ -219,6 +224,7 @@ def test_a_silent_night_reads_no_newer_ones(
     assert run_backfill(settings, DAYS[0], DAYS[0]).dates("published") == [DAYS[0]]
 
 
+@pytest.mark.pages
 def test_what_is_done_is_kept(tmp_path: Path) -> None:
     """The same command again writes no manifest anew; a new night is added."""
     settings = dataset(write_logs(tmp_path, [*GOODS[:-1], None]))
@@ -259,6 +265,7 @@ def test_another_judge_makes_another_run_of_each_night(tmp_path: Path) -> None:
     assert {one.judge.name for one in manifests(settings)} == {"lexical"}
 
 
+@pytest.mark.pages
 def test_a_night_that_fails_stops_no_other(tmp_path: Path) -> None:
     """It is named with its reason, and done by the same command once the cause is gone."""
     settings = dataset(write_logs(tmp_path))
@@ -396,6 +403,7 @@ def test_nights_after_one_that_waits_for_its_batches_wait_for_it(tmp_path: Path)
     assert steps.published == LOGGED[1:]
 
 
+@pytest.mark.pages
 def test_a_night_with_a_part_missing_is_published_failed_and_done_anew(tmp_path: Path) -> None:
     """As in a nightly, whatever was scored is shown; the same command finds what is missing."""
     steps = Played(dataset(write_logs(tmp_path)))

@@ -29,6 +29,8 @@ from tests.fakes.learned import learned
 from tests.fakes.logs import write_jsonl
 from tests.fakes.nights import FIRST, finding, night
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 MODEL = learned()
 RETENTION = Retention(timedelta(days=60), timedelta(days=14))
 FOR_EVER = 100_000

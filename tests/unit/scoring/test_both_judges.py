@@ -17,6 +17,8 @@ from tests.builders import judge_at, night_settings
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 METRIC, RELEVANCY = "context_relevance", "response_relevancy"
 
 

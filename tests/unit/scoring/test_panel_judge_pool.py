@@ -28,6 +28,8 @@ from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 KEYLESS = {"name": "openai", "model": "far", "api_key_env": "NO_SUCH_KEY"}
 
 

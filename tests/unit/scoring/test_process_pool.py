@@ -39,6 +39,8 @@ from ragmetrics.storage import open_store
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 from tests.fakes.processes import ROOT
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = 40
 METRICS = ("context_relevance", "context_recall", "hit_rate")
 SCRIPT = """

@@ -23,6 +23,8 @@ from tests.builders import judge_at, night_values
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 SHARDS = 4
 METRICS = ["hit_rate", "mrr"]
 """They ask nobody."""

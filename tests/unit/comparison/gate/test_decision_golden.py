@@ -16,6 +16,8 @@ from tests.fakes.build_logs import gate_settings, golden, write_build
 from tests.fakes.clients import Bucket
 from tests.fakes.logs import NIGHT, make_rows, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = golden()
 BARE = [{name: row[name] for name in row if name != "reference"} for row in ROWS]
 KEPT = ("id", "user_input", "reference")

@@ -18,6 +18,8 @@ from tests.fakes.build_logs import damaged, gate_settings, golden, write_build
 from tests.fakes.clients import JudgeServer
 from tests.fakes.logs import NIGHT, write_jsonl
 
+pytestmark = pytest.mark.usefixtures("without_pages")
+
 ROWS = golden(120)
 METRIC = "context_relevance"
 ChangedGate: TypeAlias = Callable[..., tuple[Gate, JudgeBridge]]
