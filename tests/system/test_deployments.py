@@ -34,6 +34,7 @@ pytestmark = pytest.mark.timeout(1200)
 DEPLOY = ["deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
 NAMES = {one["name"] for one in yaml.safe_load((ROOT / DEPLOY[-1]).read_text())["deployments"]}
 ROWS = 12
+AUTH = "admin:a password"
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,12 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installed]:
-    """A server, the pool, and all deployments of a fresh clone, made by the documented commands."""
+    """A server with a password, the pool, and all deployments of a fresh clone, made by the
+    documented commands."""
     folder = tmp_path_factory.mktemp("installed")
     clone = fresh_clone(folder / "clone")
-    with prefect_live(folder / "prefect") as live:
+    password = dict.fromkeys(("PREFECT_SERVER_API_AUTH_STRING", "PREFECT_API_AUTH_STRING"), AUTH)
+    with prefect_live(folder / "prefect", **password) as live:
         live.cli("work-pool", "create", "ragmetrics", "--type", "process", cwd=clone)
         asking = {name: value for name, value in live.environment.items() if "PROMPT" not in name}
         done = subprocess.run(
@@ -149,12 +152,16 @@ def test_all_deployments_are_there_and_the_nightly_is_in_the_schedule(
         assert installed.planned(name) == []
 
 
-def test_variables_move_schedule_and_settings_and_deploying_again_keeps_them(
+def test_variables_move_schedule_settings_and_pool_and_deploying_again_keeps_them(
     installed: Installed,
 ) -> None:
     """No file is edited: the server remembers cron, time zone and settings; unset, they are the
-    defaults again."""
+    defaults again. PREFECT_DEFAULT_WORK_POOL_NAME wins over the name that the checkout has; a pool
+    that is not there is refused."""
     live, clone = installed.live, installed.clone
+    with pytest.raises(AssertionError, match="'night-shift' which does not exist"):
+        live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
+    live.post("/work_pools/", {"name": "night-shift", "type": "process"})
     wanted = {
         "ragmetrics_cron": "15 7 * * *",
         "ragmetrics_timezone": "Asia/Kolkata",
@@ -164,8 +171,9 @@ def test_variables_move_schedule_and_settings_and_deploying_again_keeps_them(
     for name, value in wanted.items():
         live.post("/variables/", {"name": name, "value": value})
     try:
-        live.cli(*DEPLOY, cwd=clone)
+        live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
         nightly, calibrate = installed.deployment("nightly"), installed.deployment("calibrate")
+        assert nightly["work_pool_name"] == "night-shift"
         [schedule] = nightly["schedules"]
         assert schedule["schedule"]["cron"] == "15 7 * * *"
         assert schedule["schedule"]["timezone"] == "Asia/Kolkata"
@@ -179,22 +187,10 @@ def test_variables_move_schedule_and_settings_and_deploying_again_keeps_them(
         for name in wanted:
             live.delete(f"/variables/name/{name}")
         live.cli(*DEPLOY, cwd=clone)
-    parameters = installed.deployment("nightly")["parameters"]
-    assert parameters["settings"] == str(clone / "ragmetrics.yaml")
+    nightly = installed.deployment("nightly")
+    assert nightly["work_pool_name"] == "ragmetrics"
+    assert nightly["parameters"]["settings"] == str(clone / "ragmetrics.yaml")
     assert installed.deployment("calibrate")["schedules"][0]["active"] is False
-
-
-def test_another_pool_is_a_variable_of_the_environment(installed: Installed) -> None:
-    """PREFECT_DEFAULT_WORK_POOL_NAME wins over the name that the checkout has; a pool that is not
-    there is refused."""
-    live, clone = installed.live, installed.clone
-    with pytest.raises(AssertionError, match="'night-shift' which does not exist"):
-        live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
-    live.post("/work_pools/", {"name": "night-shift", "type": "process"})
-    live.cli(*DEPLOY, cwd=clone, PREFECT_DEFAULT_WORK_POOL_NAME="night-shift")
-    assert installed.deployment("nightly")["work_pool_name"] == "night-shift"
-    live.cli(*DEPLOY, cwd=clone)
-    assert installed.deployment("nightly")["work_pool_name"] == "ragmetrics"
 
 
 def test_another_data_set_is_another_deployment(installed: Installed) -> None:
@@ -225,26 +221,95 @@ def test_deploying_at_a_terminal_asks_nothing(installed: Installed) -> None:
     assert installed.printed.count("successfully created") == len(NAMES)
 
 
-def test_a_worker_that_starts_anywhere_runs_the_night_into_the_bucket(
-    installed: Installed, s3: Bucket
-) -> None:
-    """The worker stands in / and knows nothing of the clone; the run leaves scores, the manifest
-    and a dashboard that a browser will show."""
-    write_settings(installed.clone / "ragmetrics.yaml", s3)
+@dataclass(frozen=True)
+class Worked:
+    """What one worker did, which started in / and knows nothing of the clone."""
+
+    planned: list[datetime]
+    """When the nights that waited for it should have run, the oldest first,"""
+    queued: list[dict[str, Any]]
+    """and their runs, the last one twice."""
+    watched: dict[str, Any]
+    """The run that somebody started at a terminal, and watched."""
+    lost: dict[str, Any]
+    """One with settings that are not there."""
+    looping: dict[str, Any]
+    """One that had crashed three times, planned for a night in a year."""
+
+
+A_YEAR = timedelta(days=365)
+
+
+@pytest.fixture(scope="module")
+def worked(installed: Installed, bucket: Bucket) -> Worked:
+    """All runs wait for the worker, asked for in another order than they are planned."""
+    write_settings(installed.clone / "ragmetrics.yaml", bucket)
     now = datetime.now(UTC)
-    put_logs(s3, night_of(now), night_of(now + timedelta(days=1)))  # midnight may pass
+    first, last = planned = [now - timedelta(days=days) for days in (9, 7)]
+    put_logs(bucket, *map(night_of, [*planned, now, now + timedelta(days=1)]))  # midnight may pass
+    asked = [(at, installed.start(at)) for at in (last, first, last)]
+    lost = installed.start(now, settings="lost.yaml")
+    looping = crashed_thrice(installed, now + A_YEAR)
     with installed.live.worker(cwd=Path("/"), **aws()):
+        queued = [installed.ended(run) for _, run in sorted(asked)]
+        failed = [installed.ended(run) for run in (lost, looping)]
         installed.live.cli("deployment", "run", "nightly/nightly", "--watch")
-    run = installed.live.flow_runs(state_type="COMPLETED")[-1]
+    watched = installed.live.flow_runs(state_type="COMPLETED")[-1]
+    return Worked(planned, queued, watched, *failed)
+
+
+def crashed_thrice(installed: Installed, moment: datetime) -> str:
+    """A run planned for a moment that began three times, and is to begin now; its id."""
+    run = installed.start(moment)
+    for state in ("RUNNING", "SCHEDULED") * 3:
+        now = {"scheduled_time": datetime.now(UTC).isoformat()} if state == "SCHEDULED" else {}
+        change = {"state": {"type": state, "state_details": now}, "force": True}
+        installed.live.post(f"/flow_runs/{run}/set_state", change)
+    return run
+
+
+def test_a_worker_that_starts_anywhere_runs_the_night_into_the_bucket(
+    worked: Worked, bucket: Bucket
+) -> None:
+    """The run leaves scores, the manifest and a dashboard that a browser will show."""
+    run = worked.watched
     night = night_of(datetime.fromisoformat(run["expected_start_time"]))
+    assert night > night_of(worked.planned[-1])
     assert run["name"] == f"nightly {night}"
-    [manifest] = s3.keys(f"store/runs/dt={night}/")
-    body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
+    [manifest] = bucket.keys(f"store/runs/dt={night}/")
+    body = bucket.client.get_object(Bucket=bucket.name, Key=manifest)["Body"].read()
     assert json.loads(body)["metrics"][0]["scored"] == ROWS
-    assert [key for key in s3.keys(f"store/scores/dt={night}/") if key.endswith(".parquet")]
+    assert [key for key in bucket.keys(f"store/scores/dt={night}/") if key.endswith(".parquet")]
     for page in ("index.html", f"{night}/index.html"):
-        head = s3.client.head_object(Bucket=s3.name, Key=f"store/dashboard/{page}")
+        head = bucket.client.head_object(Bucket=bucket.name, Key=f"store/dashboard/{page}")
         assert head["ContentType"].startswith("text/html")
+
+
+def test_queued_nights_run_in_order_one_at_a_time(
+    installed: Installed, worked: Worked, bucket: Bucket
+) -> None:
+    """Nights that wait for a worker, the last one twice, and were asked for in another order: each
+    begins when the one before has ended, the oldest first, and the worker aborts none."""
+    queued = worked.queued
+    assert {run["state_type"] for run in queued} == {"COMPLETED"}, installed.live.logs()
+    queued[1:] = sorted(queued[1:], key=lambda run: str(run["start_time"]))  # two of one night
+    moments = [run[moment] for run in queued for moment in ("start_time", "end_time")]
+    times = list(map(datetime.fromisoformat, moments))
+    assert times == sorted(times)
+    assert "Aborted" not in installed.live.logs()
+    for moment in worked.planned:
+        assert len(bucket.keys(f"store/runs/dt={night_of(moment)}/")) == 1
+
+
+def test_mistakes_and_crash_loops_fail_with_one_clear_sentence(worked: Worked) -> None:
+    """Settings that are not there, and a run that crashed three times, end in a failure that says
+    what to do."""
+    lost, looping = worked.lost, worked.looping
+    assert lost["state_type"] == looping["state_type"] == "FAILED"
+    assert "lost.yaml: no such settings file in " in lost["state"]["message"]
+    assert "start 4 of this run" in looping["state"]["message"]
+    night = night_of(datetime.fromisoformat(lost["expected_start_time"]) + A_YEAR)
+    assert f"--param date={night}" in looping["state"]["message"]
 
 
 @pytest.fixture(scope="module")
@@ -286,53 +351,6 @@ def test_a_late_run_keeps_its_night_on_a_worker_without_a_checkout(
     [manifest] = s3.keys(f"store/runs/dt={night_of(planned)}/")
     body = s3.client.get_object(Bucket=s3.name, Key=manifest)["Body"].read()
     assert json.loads(body)["dataset"] == "wheel"
-
-
-def test_queued_nights_run_in_order_one_at_a_time(installed: Installed, s3: Bucket) -> None:
-    """Three nights that wait for a worker, the last one twice, and were asked for in another order:
-    each begins when the one before has ended, the oldest first, and the worker aborts none."""
-    write_settings(installed.clone / "ragmetrics.yaml", s3)
-    now = datetime.now(UTC)
-    first, second, last = planned = [now - timedelta(days=days) for days in (9, 8, 7)]
-    put_logs(s3, *map(night_of, planned))
-    asked = [(at, installed.start(at)) for at in (last, second, first, last)]
-    with installed.live.worker(cwd=Path("/"), **aws()):
-        ended = [installed.ended(run) for _, run in sorted(asked)]
-    assert {run["state_type"] for run in ended} == {"COMPLETED"}, installed.live.logs()
-    ended[2:] = sorted(ended[2:], key=lambda run: str(run["start_time"]))  # two of one night
-    moments = [run[moment] for run in ended for moment in ("start_time", "end_time")]
-    times = list(map(datetime.fromisoformat, moments))
-    assert times == sorted(times)
-    log = max(installed.live.folder.glob("worker-*.log")).read_text("utf-8")
-    assert "Aborted" not in log
-    for moment in planned:
-        assert len(s3.keys(f"store/runs/dt={night_of(moment)}/")) == 1
-
-
-def crashed_thrice(installed: Installed, moment: datetime) -> str:
-    """A run planned for a moment that began three times, and is to begin now; its id."""
-    run = installed.start(moment)
-    for state in ("RUNNING", "SCHEDULED") * 3:
-        now = {"scheduled_time": datetime.now(UTC).isoformat()} if state == "SCHEDULED" else {}
-        change = {"state": {"type": state, "state_details": now}, "force": True}
-        installed.live.post(f"/flow_runs/{run}/set_state", change)
-    return run
-
-
-def test_mistakes_and_crash_loops_fail_with_one_clear_sentence(
-    installed: Installed, tmp_path: Path
-) -> None:
-    """Settings that are not there, and a run that crashed three times, end in a failure that says
-    what to do."""
-    now = datetime.now(UTC)
-    with installed.live.worker(cwd=tmp_path):
-        lost = installed.ended(installed.start(now, settings="lost.yaml"))
-        looping = installed.ended(crashed_thrice(installed, now + timedelta(days=365)))
-    assert lost["state_type"] == looping["state_type"] == "FAILED"
-    assert "lost.yaml: no such settings file in " in lost["state"]["message"]
-    assert "start 4 of this run" in looping["state"]["message"]
-    night = night_of(now + timedelta(days=365))
-    assert f"--param date={night}" in looping["state"]["message"]
 
 
 def test_secrets_as_blocks_reach_the_run_and_nobody_else(
@@ -379,18 +397,14 @@ def test_secrets_as_blocks_reach_the_run_and_nobody_else(
         assert secret not in str(shown)
 
 
-def test_a_server_with_a_password_turns_others_away(tmp_path: Path) -> None:
+def test_a_server_with_a_password_turns_others_away(installed: Installed) -> None:
     """With PREFECT_SERVER_API_AUTH_STRING, clients that lack it get 401; health needs none."""
-    auth = "admin:a password"
-    with prefect_live(
-        tmp_path, PREFECT_SERVER_API_AUTH_STRING=auth, PREFECT_API_AUTH_STRING=auth
-    ) as live:
-        live.cli("work-pool", "create", "ragmetrics", "--type", "process")
-        assert live.get("/work_pools/ragmetrics")["type"] == "process"
-        with urllib.request.urlopen(f"{live.api}/health", timeout=120) as response:
-            assert response.status == 200
-        with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            urllib.request.urlopen(f"{live.api}/work_pools/ragmetrics", timeout=120)
-        refused.value.close()
-        with pytest.raises(AssertionError, match="401"):
-            live.cli("work-pool", "inspect", "ragmetrics", PREFECT_API_AUTH_STRING="admin:no")
+    live = installed.live
+    assert live.get("/work_pools/ragmetrics")["type"] == "process"
+    with urllib.request.urlopen(f"{live.api}/health", timeout=120) as response:
+        assert response.status == 200
+    with pytest.raises(urllib.error.HTTPError, match="401") as refused:
+        urllib.request.urlopen(f"{live.api}/work_pools/ragmetrics", timeout=120)
+    refused.value.close()
+    with pytest.raises(AssertionError, match="401"):
+        live.cli("work-pool", "inspect", "ragmetrics", PREFECT_API_AUTH_STRING="admin:no")
