@@ -74,9 +74,9 @@ def test_a_night_has_the_same_scores_on_every_runner(
 
 
 @SCORED
-def test_people_can_watch(settings: Callable[..., str]) -> None:
+def test_people_can_watch(cluster: str, settings: Callable[..., str]) -> None:
     """Task runs say what they score, and each family of metrics has its artifact of progress."""
-    run(settings("dask", {"name": "dask", "workers": 2}, dataset="watched"))
+    run(settings("dask", {"name": "dask", "address": cluster}, dataset="watched"))
     from prefect.client.orchestration import get_client
 
     wanted = {f"context_recall · shard {number}/3 · {NIGHT}" for number in (1, 2, 3)}
@@ -115,9 +115,12 @@ def test_a_night_survives_the_death_of_a_worker(
 
 
 @SCORED
-def test_an_error_in_a_worker_is_the_same_error_here(settings: Callable[..., str]) -> None:
+def test_an_error_in_a_worker_is_the_same_error_here(
+    cluster: str, settings: Callable[..., str]
+) -> None:
     """A part whose rows are gone comes back as what it raised; the others are scored."""
-    chosen = load_settings(settings("dask", {"name": "dask", "workers": 2}, metrics=["hit_rate"]))
+    runner = {"name": "dask", "address": cluster}
+    chosen = load_settings(settings("dask", runner, metrics=["hit_rate"]))
     staged = Night(chosen).stage(NIGHT)
     files = open_store(chosen)
     files.remove(staged.ref.rows(1))

@@ -15,6 +15,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from ragmetrics.config import load_settings
+from ragmetrics.pipeline import run_night
 from ragmetrics.records import Manifest
 from ragmetrics.storage import Files, Runs
 from tests.builders import judge_at, night_values, save_settings
@@ -120,7 +122,7 @@ def test_the_same_night_twice_at_the_same_moment(
     """Equal inputs are one run: both processes end well with the same numbers, which are those of
     a night alone, and people are told once, or at worst twice."""
     log(place, "a.jsonl", make_rows(ROWS, good=0.6))
-    alone = ended(begin(settings("alone")))
+    alone = run_night(load_settings(settings("alone")), NIGHT).manifest
     assert len(slack_server.delivered) == 1
     at = time.time() + SOON
     one, two = (ended(process) for process in [begin(settings(), at), begin(settings(), at)])
@@ -179,17 +181,18 @@ def test_two_nights_at_once_lose_no_message(
     slack_server.fail(None)
     third = days[1] + timedelta(days=1)
     log(place, "a.jsonl", make_rows(ROWS, good=0.6, night=third), third)
-    ended(begin(settings(), night=third))
+    run_night(load_settings(settings()), third)
     texts = [message["text"] for message in slack_server.delivered]
     assert all(any(f"night of {day}" in text for text in texts) for day in fired)
     assert files.below("alerts/outbox") == []
 
 
+@pytest.mark.parametrize("place", ["folder"], indirect=True)
 def test_a_night_beside_a_gate(
     place: str, settings: Callable[..., Path], slack_server: SlackServer
 ) -> None:
     """A build is gated while the night is run: both come to what they come to alone, and the first
-    page shows both."""
+    page shows both. For a bucket, tests/system/test_index_build.py says so."""
     log(place, "a.jsonl", make_rows(ROWS, good=0.95, index_build="blue"))
     for build, good in (("blue", 0.95), ("green", 0.4)):
         rows = make_rows(ROWS, good=good, index_build=build)
