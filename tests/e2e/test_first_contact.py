@@ -19,10 +19,11 @@ from tests.fakes.first_logs import (
     langsmith_export,
     many_days,
     nights,
+    postgres_csv,
 )
 
-WHOLE = (langsmith_export, many_days)
-"""Traces in a file a night, and rows of all nights in one file."""
+WHOLE = (langsmith_export, postgres_csv, many_days)
+"""Traces and a table in a file a night, and rows of all nights in one file."""
 OTHERS = [write for write in FIRST_LOGS if write not in WHOLE]
 
 
