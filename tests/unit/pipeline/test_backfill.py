@@ -495,6 +495,7 @@ def write_settings(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.pages
 def test_the_command_tells_what_became_of_the_nights(
     tmp_path: Path, run: Callable[..., Ended]
 ) -> None:
