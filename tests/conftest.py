@@ -72,6 +72,7 @@ LONG = (
     "system/test_zombie.py",
     "system/test_killed_flow.py",
     "system/test_year.py",
+    "system/test_damaged_store.py",
     "system/test_two_at_once.py",
     "system/test_dask.py",
     "system/test_ray.py",

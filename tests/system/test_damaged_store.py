@@ -1,4 +1,4 @@
-"""A night with any one file damaged, in all ways that are read differently: a few minutes."""
+"""A night upon the fixture store with any one file damaged, in all nine ways: some five minutes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.damaged_night import ScoredNight, scored_night
-from tests.fakes.damaging import kinds
+from tests.fakes.damaging import WAYS, kinds
 from tests.fakes.slack import SlackServer
 
 KINDS = kinds()
-UNREADABLE = ("huge", "a folder")
-WRONG = ("another type", "without fields", "another version")
-"""Of JSON, which can be read and be another thing. The other ways are as unreadable as `huge`:
-tests/unit/pipeline/test_store_check.py has all nine, and runs a night with one for each kind."""
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +27,7 @@ def test_a_night_goes_on_without_a_file(
     scored: ScoredNight, slack_server: SlackServer, path: str
 ) -> None:
     """It is scored, published and told."""
-    for way in (*UNREADABLE, *(WRONG if path.endswith(".json") else ())):
+    for way in WAYS:
         manifest, delivery = scored.run_damaged(path, way)
         assert manifest.metrics[0].scored, way
         assert delivery.errors == () or way == "a folder", way
