@@ -67,6 +67,9 @@ ROW = LogRow(
     retrieved_context_ids=("tower", "city"),
     reference_context_ids=("tower",),
     index_build="2026-11-18",
+    feedback="up",
+    clicked_context_ids=("city",),
+    context_propensities=(1.0, 0.5),
     tags={"model": "small"},
 )
 """A row with all fields, which metrics are tried on."""

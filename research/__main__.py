@@ -18,6 +18,7 @@ from research import (
     cascade,
     coverage,
     false_alarms,
+    feedback_coverage,
     gate_holds,
     judge_change,
     judge_movement,
@@ -44,6 +45,9 @@ class Study(NamedTuple):
 
 STUDIES = {
     "intervals": Study(coverage.report, coverage.NIGHTS, "docs/explanation/statistics.md"),
+    "feedback": Study(
+        feedback_coverage.report, feedback_coverage.TRIALS, "docs/how-to/user-feedback.md"
+    ),
     "alarms": Study(
         lambda rows: false_alarms.report(rows, min(500, rows)), 1_000, "docs/explanation/statistics.md"
     ),

@@ -36,6 +36,8 @@ LISTS = (
     "retrieved_context_ids",
     "reference_context_ids",
     "retrieved_context_scores",
+    "clicked_context_ids",
+    "context_propensities",
     "tags",
 )
 """Fields of a row that are a list or a mapping. A table of texts has them as a text."""

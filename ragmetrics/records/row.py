@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 
 MAX_CONTEXTS = 1_000
+LONGEST_FEEDBACK = 60
+"""Characters of the category that a user chose."""
 EXCERPT = 200
 """Characters of a bad row that are stored."""
 _LONGEST_PLACE = 100
@@ -111,6 +113,28 @@ def _number(value: object) -> object:
 Identifier = Annotated[str, BeforeValidator(_number)]
 
 
+def _feedback(value: object) -> object:
+    """A thumb, a rating or a category as text: `up`, `0.5`, `4/5`, `outdated`; None for a blank.
+
+    Raises ValueError for a longer text: a comment may name people, and is no category.
+    """
+    if isinstance(value, Mapping):
+        first = (value.get(name) for name in ("thumb", "rating", "score", "value", "category"))
+        given, best = next((one for one in first if one is not None), None), value.get("best")
+        value = given if best is None else f"{_feedback(given)}/{_feedback(best)}"
+    if isinstance(value, bool):
+        return "up" if value else "down"
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    text = value.strip() if isinstance(value, str) else value
+    if isinstance(text, str) and len(text) > LONGEST_FEEDBACK:
+        raise ValueError(f"a category has at most {LONGEST_FEEDBACK} characters, and is no comment")
+    return text or None
+
+
+Feedback = Annotated[str | None, BeforeValidator(_feedback)]
+
+
 @dataclass(frozen=True, slots=True)
 class LogRow:
     """One retrieval: the question, the retrieved contexts, and the reference.
@@ -134,6 +158,9 @@ class LogRow:
     language: str | None = None
     trace_id: Identifier | None = None
     span_id: Identifier | None = None
+    feedback: Feedback = None
+    clicked_context_ids: tuple[Identifier, ...] | None = None
+    context_propensities: tuple[FiniteFloat, ...] | None = None
     tags: Tags = field(default_factory=dict)
 
     @property

@@ -51,6 +51,9 @@ ROW_SCHEMA = pa.schema(
         ("language", pa.string()),
         ("trace_id", pa.string()),
         ("span_id", pa.string()),
+        ("feedback", pa.string()),
+        ("clicked_context_ids", pa.list_(pa.string())),
+        ("context_propensities", pa.list_(pa.float64())),
         ("tags", _TAGS),
     ]
 )
