@@ -13,9 +13,9 @@ def click_rate(row: LogRow) -> Steps[Score]:
 
         click rate = 1 if a context of the row was clicked, else 0
 
-    Range [0, 1], higher is better, where users have to click: an answer that needs no click is good
-    too. No judge call. An empty list of clicks: 0.0. No list of clicks, no ids or nothing retrieved:
-    not applicable. Clicks on other ids do not count.
+    Range [0, 1], higher is better, where users have to click: an answer that needs none is
+    good too. No judge call. An empty list of clicks: 0.0. No list of clicks, no ids or nothing
+    retrieved: not applicable. Clicks on other ids do not count.
     Source: Radlinski, Kurup and Joachims 2008, "How does clickthrough data reflect retrieval
     quality?" (1 - abandonment rate).
     """

@@ -35,8 +35,8 @@ def user_feedback(
 
     Range [0, 1], higher is better; for thumbs, 1 - mean is the share of thumbs down. No judge
     call. A rating is written `4/5`, or `best: 5` gives its scale; without either, a number is from
-    0 to 1, and -1 is a thumb down. Categories such as `helpful` and `outdated` are known; `good` and
-    `bad` name others. No feedback, a rating without its scale or an unknown category: not
+    0 to 1, and -1 is a thumb down. Categories such as `helpful` and `outdated` are known; `good`
+    and `bad` name others. No feedback, a rating without its scale or an unknown category: not
     applicable.
     The mean is that of users who answered, and the interval covers what all *such* users would say.
     Where contented users answer more or less often than others, it is not the mean of all users,
