@@ -12,7 +12,7 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-EXTRAS = ("flows", "channels", "local")
+EXTRAS = ("flows", "channels", "local", "mcp")
 """Those whose dependencies the fast tests use."""
 
 

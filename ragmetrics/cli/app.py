@@ -40,6 +40,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "backfill": "Score and publish past nights.",
         "dashboard": "Rewrite the dashboard of a store.",
         "alerts": "List, acknowledge and snooze alerts, and preview messages.",
+        "mcp": "Answer an agent's questions about the store, over stdio.",
     },
     "Index builds": {
         "gate": "Compare two logs, or index builds: pass or fail.",
@@ -126,7 +127,6 @@ class _Commands(TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands in groups, a line each. No blank line: all fit 40 lines."""
         width = max(map(len, COMMANDS))
-        formatter.write_paragraph()
         for title, group in GROUPS.items():
             formatter.write_heading(title)
             with formatter.indentation():

@@ -7,6 +7,13 @@ from .refresh import (
     write_dashboard as write_dashboard,
     write_pages as write_pages,
 )
+from .answers import (
+    comparison_answer as comparison_answer,
+    incidents_answer as incidents_answer,
+    night_answer as night_answer,
+    question_answer as question_answer,
+    why_answer as why_answer,
+)
 from .pages.calibration import (
     CALIBRATION_PAGE as CALIBRATION_PAGE,
 )

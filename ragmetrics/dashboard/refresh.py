@@ -29,6 +29,7 @@ from ragmetrics.dashboard.render_cache import (
     render_until_stable,
     take_snapshot,
 )
+from ragmetrics.errors import InputError
 from ragmetrics.people import History, load_history
 from ragmetrics.records import Manifest, across_change
 from ragmetrics.rules import known_silences, with_silences
@@ -108,13 +109,20 @@ def write_pages(
 
 
 def shown_now(files: Files, site: Files, day: date | None = None) -> Shown:
-    """What the pages of the site, or those of the night of a `day`, show of a store now."""
+    """What the pages of the site, or those of the night of a `day`, show of a store now.
+
+    Raises InputError where the store has no such night.
+    """
     now = take_snapshot(files)
     nights = _nights_now(files, RunIndex(files), now)
     whole = Shown(files, site, nights, load_history(files), now)
     if day is None:
         return _of_site(whole)
-    return _of_night(whole, [night.date for night in nights].index(day))
+    dates = [night.date for night in nights]
+    if day not in dates:
+        newest = f"; the newest is {dates[-1]}" if dates else ""
+        raise InputError(f"{files.uri()}: there is no night {day}{newest}")
+    return _of_night(whole, dates.index(day))
 
 
 def is_shown(files: Files, night: Manifest) -> bool:

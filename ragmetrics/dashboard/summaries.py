@@ -28,6 +28,7 @@ from ragmetrics.messages import (
     Block,
     Header,
     Note,
+    Quote,
     Text,
     bullets,
     gate_report,
@@ -95,7 +96,7 @@ def summary_page(manifest: Manifest, earlier: Sequence[Manifest]) -> bytes:
     from an inbox.
     """
     state = find_night_status(manifest)
-    blocks = night_blocks(manifest, earlier, state, _links(manifest))
+    blocks = night_blocks(manifest, earlier, state, links_of(manifest))
     return render_page(
         SUMMARY,
         1,
@@ -181,7 +182,7 @@ def _asked(manifest: Manifest) -> str:
     return f"{asked}, {paid}" if paid else asked
 
 
-def _links(manifest: Manifest) -> dict[str, str]:
+def links_of(manifest: Manifest) -> dict[str, str]:
     """Addresses on the dashboard by what they show; none if it has no web address."""
     url = manifest.settings.get("dashboard_url")
     base = web(url).rstrip("/") if isinstance(url, str) else ""
@@ -207,7 +208,7 @@ def _mean(one: Summary) -> str:
 
 def _low_row(pair: tuple[Summary, Summary]) -> tuple[Text, ...]:
     one, whole = pair
-    names = clean(str(one.segment), 80), clean(display_name(one.metric), 80)
+    names = Quote(clean(str(one.segment), 80)), clean(display_name(one.metric), 80)
     return *names, _mean(one), number(whole.mean), f"{one.scored:,}"
 
 

@@ -14,6 +14,7 @@ from .blocks import (
     table as table,
     text_of as text_of,
 )
+from .incident_section import incident_block as incident_block
 from .table_layout import columns as columns
 from .comparison_result import comparison_report as comparison_report
 from .changes_story import (

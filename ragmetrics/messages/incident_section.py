@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ragmetrics.messages.blocks import Section
+from ragmetrics.messages.blocks import Quote, Section
 from ragmetrics.messages.display_names import in_display_names
 from ragmetrics.messages.story import is_limit_of_mean, is_measured
 from ragmetrics.metrics import display_name
@@ -17,13 +17,13 @@ from ragmetrics.rules import Incident, check_of, limit_of
 from ragmetrics.text import clean, drop_words, interval, number
 
 
-def section(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
+def incident_block(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
     """One fired incident with all its numbers, or in words where it has none.
 
     `titled` adds a title, which a message with a single incident does not need.
     """
     finding = incident.cause
-    segment = f"in {clean(str(finding.segment), 80)}" if finding.segment else ""
+    segment = ("in ", Quote(clean(str(finding.segment), 80))) if finding.segment else ""
     title = clean(what_happened(incident), 80) if titled or segment else ""
     if finding.mean is None or (finding.is_rule and not is_measured(finding)):
         told = in_display_names(_capital(incident.folded), manifest)

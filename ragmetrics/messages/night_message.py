@@ -10,8 +10,8 @@ from ragmetrics.messages.display_names import in_display_names
 from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.incident_section import (
     change_text,
+    incident_block,
     mean_beside,
-    section,
     what_happened,
 )
 from ragmetrics.messages.message import Message
@@ -69,7 +69,7 @@ def compose(
         Note(_night(manifest)),
         *bullets("Damaged files", (clean(problem, 300) for problem in manifest.damaged)),
         *night_story(manifest, [one for one in fired if is_measured(one.cause)]).blocks,
-        *(section(incident, manifest, titled=len(fired) > 1) for incident in fired[:SHOWN]),
+        *(incident_block(incident, manifest, titled=len(fired) > 1) for incident in fired[:SHOWN]),
         *_lists(manifest, news_incidents, dashboard=dashboard, redact=redact),
         *links([("dashboard", dashboard), ("run", run_url)]),
         Note(_judge(manifest)),

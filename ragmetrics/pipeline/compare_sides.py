@@ -23,7 +23,7 @@ from ragmetrics.comparison import (
 from ragmetrics.config import Judged, MetricChoice, Settings
 from ragmetrics.errors import InputError
 from ragmetrics.judges import Corpus
-from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side, split_log
+from ragmetrics.pipeline.compared_side import Found, Logs, Stored, find_side, find_stored, split_log
 from ragmetrics.pipeline.evaluation import Progress, score_inputs, settings_of, temporary
 from ragmetrics.records import (
     BUILDS,
@@ -72,6 +72,7 @@ def compare(
     store: str | None = None,
     rows: int = ROWS,
     progress: Progress | None = None,
+    stored: bool = False,
 ) -> Comparison:
     """Compare two sides: is B worse than A, by how much, in which segments, on which questions?
 
@@ -82,7 +83,8 @@ def compare(
     paid judges are cached in the store. `by` names tags whose values are compared too; without it,
     these are the tags that a night shows, and `significantly_worse` leaves them out. `rows` is the
     largest number of questions shown per metric. With `split`, the sides are the rows of the log
-    `a` before that day and those from it on, and there is no `b`.
+    `a` before that day and those from it on, and there is no `b`. With `stored`, only what the
+    store has is compared: no log is read, and no retriever is asked.
     A metric that was scored differently on both sides (judge, prompts, parameters) is not compared,
     and its `reason` says so.
     Raises InputError when a side is not found, no metric can be compared or no scored row has a tag
@@ -94,7 +96,12 @@ def compare(
     requested = None if metrics is None else [metric.name for metric in chosen_metrics(chosen)]
     with tempfile.TemporaryDirectory(prefix="ragmetrics-") as temporary:
         folder = Path(temporary)
-        pair = _across_change(*_pair(chosen, a, b, split, folder))
+        if stored:
+            chosen = chosen.model_copy(update={"retriever": None})
+            found: tuple[Found, Found] = find_stored(chosen, a), find_stored(chosen, b)
+        else:
+            found = _pair(chosen, a, b, split, folder)
+        pair = _across_change(*found)
         names, refused = _comparable(chosen, pair, requested)
         if not names:
             raise InputError(_nothing_to_compare(refused))

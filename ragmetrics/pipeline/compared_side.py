@@ -67,6 +67,20 @@ class Stored:
 Found = Logs | Stored
 
 
+def find_stored(settings: Settings, side: str) -> Stored:
+    """Find a night, a run or the nights of an index build. No log is read, wherever it may be.
+
+    Raises InputError when the store has none of that name.
+    """
+    if side.startswith(BUILD) and is_name(build := side.removeprefix(BUILD)):
+        return _nights_of(settings, build, "its log is not read")
+    if _DAY.fullmatch(side):
+        return _night(settings, _day(side))
+    if _RUN.fullmatch(side):
+        return _run(settings, side)
+    raise InputError(f"not a date such as 2026-11-19, the id of a run, or {BUILD}NAME: {side!r}")
+
+
 def find_side(settings: Settings, side: Any, folder: Path) -> Found:
     """Find one side of a comparison. Rows in memory are written into a folder.
 
@@ -154,12 +168,17 @@ def _build(settings: Settings, build: str) -> Found:
     log = find_build_log(settings, build)
     if log.inputs:
         return Logs(f"{build_words(build)} ({log.place})", log.inputs)
+    return _nights_of(settings, build, log.problem)
+
+
+def _nights_of(settings: Settings, build: str, problem: str) -> Stored:
+    """The nights that a build served; `problem` says why there is no log of it."""
     files, side = open_store(settings), find_build_nights(settings, settings, build)
     manifests = (Runs(files).find(ref) for ref in side.nights) if side else ()
     nights = [night for night in manifests if night]
     if side is None or not nights:
         raise InputError(
-            f"build {build}: {log.problem}, and no night in {files.uri()} has rows of it that were "
+            f"build {build}: {problem}, and no night in {files.uri()} has rows of it that were "
             "judged with these settings"
         )
     return Stored(f"{build_words(build)} ({side.logs})", files, nights, build)

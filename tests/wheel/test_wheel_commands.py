@@ -142,6 +142,7 @@ LINES: dict[str, tuple[int, ...]] = {
     "prompts check": (0,),
     "prompts adapt --language de --dir prompts --judge openai --model m": (0, 1),
     "alerts list": (0,),
+    "mcp": (0, 2),  # a plain install lacks its extra
     "alerts preview --sample": (0,),
     "alerts ack nothing": (2,),
     "alerts snooze nothing --days 2": (2,),

@@ -54,7 +54,7 @@ def render(shown: Shown) -> bytes | None:
 def write_rows(site: Files, manifest: Manifest, rows: Sequence[KeptRow]) -> bytes | None:
     """Write the data of the page of a night's rows; return the page, or None without rows."""
     folder = manifest.date
-    details = _details(manifest, rows)
+    details = row_details(manifest, rows)
     articles = {detail.kept.key: _article(detail) for detail in details}
     pages = _pages_of([_entry(detail, articles[detail.kept.key]) for detail in details])
     for number, page in enumerate(pages, 1):  # before the page that names them
@@ -72,7 +72,7 @@ def row_link(key: str | None) -> str:
     return "" if key is None else f"rows.html#row={quote(key, safe='')}"
 
 
-def _details(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowDetail]:
+def row_details(manifest: Manifest, rows: Sequence[KeptRow]) -> list[RowDetail]:
     """The rows as they are shown; of the reasons for a row, metrics that need a reader first."""
     key, lost = needing_reader(manifest), manifest.lost_passages
     passages: dict[RowLocation, list[LostPassage]] = {}
