@@ -173,14 +173,17 @@ def _row(row: LogRow) -> LogRow:
     def maybe(text: str | None) -> str | None:
         return None if text is None else hashed(text)
 
-    expected = row.reference_contexts
+    def each(texts: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        return None if texts is None else tuple(map(hashed, texts))
+
     return replace(
         row,
         user_input=hashed(row.user_input),
         response=maybe(row.response),
         reference=maybe(row.reference),
         retrieved_contexts=tuple(map(hashed, row.retrieved_contexts)),
-        reference_contexts=None if expected is None else tuple(map(hashed, expected)),
+        reference_contexts=each(row.reference_contexts),
+        hop_queries=each(row.hop_queries),
     )
 
 

@@ -229,9 +229,14 @@ def tried(name: str, build: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         return {name: error}
 
 
+_OF_METADATA = ("index_build", "language", "session_id", "turn")
+
+
 def about(metadata: Any, **tags: Any) -> dict[str, Any]:
-    """Tags that are text or numbers, and index build and language from the metadata."""
-    named = {name: first(metadata, name) for name in ("index_build", "language")}
+    """Tags that are text or numbers; index build, language and place in a conversation from the
+    metadata.
+    """
+    named = {name: first(metadata, name) for name in _OF_METADATA}
     fields: dict[str, Any] = {
         name: str(value) for name, value in named.items() if _plain(value) and value != ""
     }

@@ -30,9 +30,10 @@ from ragmetrics.logs.formats import (
     not_a_log,
     read_records,
 )
+from ragmetrics.logs.hops import JOINED, Hops
 from ragmetrics.logs.parquet_records import FileTooLarge
 from ragmetrics.logs.preset import Place, Skipped
-from ragmetrics.logs.preset_rows import interpret
+from ragmetrics.logs.preset_rows import MOST_TEXT, MOST_TRACES, interpret
 from ragmetrics.logs.recognition import RecognisedLayout, recognise
 from ragmetrics.records import (
     EXCERPT,
@@ -101,11 +102,7 @@ class LogSet:
         Of a log of many days, a row that cannot be read goes with the row before it.
         """
         counts, rows, outside = counts or ReadCounts(), 0, ""
-        for place, item in self._recognised(counts):
-            if isinstance(item, Skipped):
-                counts.skipped[item.reason] += 1
-                continue
-            row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
+        for row, item in self._joined(counts):
             rows += isinstance(row, LogRow)
             if isinstance(row, LogRow):
                 outside = self._outside(row)
@@ -114,6 +111,23 @@ class LogSet:
                 yield row, item
         if not rows and not counts.note:
             counts.note = self.layout().note
+
+    def _joined(self, counts: ReadCounts) -> Iterator[tuple[LogRow | Rejected, Any]]:
+        """The rows with their records; the hops of a trace as one row."""
+        # The hops of a preset's trace follow each other: the trace was open in the preset.
+        hops = Hops(1 if self.preset else MOST_TRACES, MOST_TEXT)
+        for place, item in self._recognised(counts):
+            if isinstance(item, Skipped):
+                counts.skipped[item.reason] += 1
+                continue
+            row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
+            if isinstance(row, Rejected):
+                yield row, item
+            else:
+                yield from hops.add(row, item)
+        yield from hops.close()
+        if hops.joined:
+            counts.skipped[JOINED] += hops.joined
 
     def _outside(self, row: LogRow) -> str:
         """Why a row is not among those that are read; empty if it is."""

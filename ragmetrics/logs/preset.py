@@ -115,12 +115,14 @@ class Layout:
     """Tags of a row; `model` is also taken from the LLM call that answers."""
     row_tags: Mapping[str, Paths] = field(default_factory=dict)
     """Tags that only a retrieval has."""
+    session: Paths = ()
+    """Id of the conversation."""
 
     @property
     def columns(self) -> frozenset[str]:
         """The top-level keys of a record that have these values."""
-        fields = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
-        paths = chain(*fields, *self.tags.values(), *self.row_tags.values())
+        span = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
+        paths = chain(*span, self.session, *self.tags.values(), *self.row_tags.values())
         return frozenset(path.partition(".")[0] for path in paths)
 
     def span(
@@ -172,6 +174,7 @@ class Layout:
         )
 
     def about(self, record: Mapping[str, Any], metadata: Any, **more: Paths) -> dict[str, Any]:
-        """Index build, language and tags of a record; `more` are further tags."""
+        """Index build, language, conversation and tags of a record; `more` are further tags."""
         tags = {name: first(record, *paths) for name, paths in {**self.tags, **more}.items()}
-        return about(metadata, **tags)
+        session = identifier(first(record, *self.session))
+        return {**({"session_id": session} if session else {}), **about(metadata, **tags)}

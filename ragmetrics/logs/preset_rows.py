@@ -15,6 +15,7 @@ from typing import Any
 
 from ragmetrics.config import PRESETS
 from ragmetrics.logs.field_mapping import override
+from ragmetrics.logs.hops import MOST_HOPS
 from ragmetrics.logs.preset import Place, Preset, Skipped, Span
 from ragmetrics.records import EXCERPT, REQUIRED, BadRow, Rejected
 from ragmetrics.text import shorten
@@ -152,19 +153,30 @@ def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
     tree = _Tree([span for _, span in fresh])
     retrievals = [span for _, span in fresh if span.retrieval and not tree.inside(span)]
     root = next((span for _, span in fresh if span.root and not span.retrieval), None)
-    call = tree.call(retrievals[0]) if len(retrievals) == 1 else None
-    answer = (tree.answered_root() or call) if len(retrievals) == 1 else None
+    retrievals.sort(key=lambda span: (span.start or _BEGINNING, span.id or ""))
+    batch = not 1 <= len(retrievals) <= MOST_HOPS
+    call = None if batch else tree.call(retrievals[-1])
+    answer = None if batch else tree.answered_root() or call
     for place, span in fresh:
         if span.retrieval and tree.inside(span):
             yield place, INSIDE
         elif isinstance(span.item, dict):
-            yield place, _completed(_with_ids(span, span.item), root, call, answer)
+            row = _completed(_with_ids(span, span.item), root, call, answer)
+            is_hop = len(retrievals) > 1 and not batch
+            yield place, _hop(row, root, retrievals.index(span) + 1) if is_hop else row
         elif span.item is not None:
             yield place, span.item
         elif span is answer:
             yield place, Skipped(f"{span.kind}: gave a row its response")
         else:
             yield place, Skipped(f"{span.kind}: not a retrieval")
+
+
+def _hop(row: dict[str, Any], root: Span | None, number: int) -> dict[str, Any]:
+    """The row of one of several retrievals, which is about the question of the whole trace."""
+    asked = {"hop": number, "hop_queries": [row["user_input"]]}
+    whole = {"user_input": root and root.question, "span_id": root and root.id}
+    return {**row, **asked, **{name: value for name, value in whole.items() if value is not None}}
 
 
 def _with_ids(span: Span, row: dict[str, Any]) -> dict[str, Any]:

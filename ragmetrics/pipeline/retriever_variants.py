@@ -190,6 +190,8 @@ def _row(asked: LogRow, answer: LogRow) -> LogRow:
         retrieved_contexts=answer.retrieved_contexts,
         retrieved_context_ids=answer.retrieved_context_ids,
         retrieved_context_scores=answer.retrieved_context_scores,
+        hop_queries=None,
+        hop_sizes=None,
         response=answer.response,
     )
 

@@ -19,11 +19,13 @@ from .row import (
     EXCERPT as EXCERPT,
     REQUIRED as REQUIRED,
     explain_mistakes as explain_mistakes,
-    check_trace_url as check_trace_url,
-    trace_address as trace_address,
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
     Time as Time,
+)
+from .trace_link import (
+    check_trace_url as check_trace_url,
+    trace_address as trace_address,
 )
 from .decisions import (
     Distribution as Distribution,

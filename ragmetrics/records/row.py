@@ -1,7 +1,4 @@
-"""LogRow: one logged retrieval, and the record of a row that cannot be read.
-
-The setting `trace_url` makes links from a row to its trace in a tracing tool.
-"""
+"""LogRow: one logged retrieval, and the record of a row that cannot be read."""
 
 from __future__ import annotations
 
@@ -11,14 +8,15 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from pydantic import (
     AfterValidator,
     BeforeValidator,
     ConfigDict,
     FiniteFloat,
+    NonNegativeInt,
     TypeAdapter,
     ValidationError,
 )
@@ -38,9 +36,6 @@ EXCERPT = 200
 _LONGEST_PLACE = 100
 _HOURS = re.compile(r"(:\d\d(?:\.\d+)?) ?([+-]\d\d)$")
 """The end of a time of Postgres: its zone in hours."""
-_ADDRESS = re.compile(r"https?://[^\s/{}<>|\"'\\@?#]+/[^\s<>|\"'\\]*")
-_PLACEHOLDER = re.compile(r"\{(id|trace_id|span_id|tags\.[^{}]+)\}")
-_LONGEST_ADDRESS = 2_000
 
 
 class BadRow(RagmetricsError):
@@ -135,9 +130,16 @@ def _feedback(value: object) -> object:
 Feedback = Annotated[str | None, BeforeValidator(_feedback)]
 
 
+class Hop(NamedTuple):
+    """One retrieval of a trace."""
+
+    query: str
+    contexts: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class LogRow:
-    """One retrieval: the question, the retrieved contexts, and the reference.
+    """One retrieval, or all of a trace: the question, the contexts, and the reference.
 
     Field names are those of ragas's dataset. `retrieved_contexts` is in rank order.
     """
@@ -161,12 +163,32 @@ class LogRow:
     feedback: Feedback = None
     clicked_context_ids: tuple[Identifier, ...] | None = None
     context_propensities: tuple[FiniteFloat, ...] | None = None
+    hop: int | None = None
+    """Place of the retrieval among those of its trace: rows that share a trace and have a hop are
+    read as one row."""
+    hop_queries: tuple[str, ...] | None = None
+    """What each hop of the trace asked, in order."""
+    hop_sizes: tuple[NonNegativeInt, ...] | None = None
+    """How many of the contexts, which are in the order of the hops, each hop retrieved."""
+    session_id: Identifier | None = None
+    turn: int | None = None
+    """Place of the question in the conversation of its session, from 1."""
     tags: Tags = field(default_factory=dict)
 
     @property
     def question_key(self) -> str:
         """Equal for equal questions. It decides the row's shard and its cluster."""
         return question_key(self.user_input)
+
+    @property
+    def hops(self) -> list[Hop]:
+        """The retrievals of the row in order: one, if the log does not say that there were more."""
+        sizes, queries = self.hop_sizes or (), self.hop_queries or ()
+        if len(sizes) != len(queries) or sum(sizes) != len(self.retrieved_contexts):
+            return [Hop(self.user_input, self.retrieved_contexts)]
+        contexts = iter(self.retrieved_contexts)
+        parts = (tuple(islice(contexts, size)) for size in sizes)
+        return [Hop(*hop) for hop in zip(queries, parts, strict=True)]
 
     @property
     def size(self) -> int:
@@ -296,45 +318,3 @@ def _id(value: Any, default_id: str) -> Any:
 def _kind(data: object) -> str:
     names = {list: "a list", str: "a text", int: "a number", float: "a number", type(None): "null"}
     return names.get(type(data), type(data).__name__)
-
-
-def check_trace_url(template: str) -> str:
-    """The template of an address. Raises ValueError unless it is one of the web that names the
-    trace of a row, on a server that no row can choose.
-    """
-    if not _is_address(template):
-        raise ValueError("give an address such as https://trace.example/traces/{trace_id}")
-    rest = _PLACEHOLDER.sub("", template)
-    if rest == template or re.search(r"[{}]", rest):
-        raise ValueError("its placeholders are {id}, {trace_id}, {span_id} and {tags.NAME}")
-    return template
-
-
-def trace_address(template: object, row: LogRow) -> str:
-    """The address of a row's trace, with the values of the row encoded.
-
-    Empty without a template, or if the row lacks a value that the template names.
-    """
-    if not isinstance(template, str) or not _is_address(template):
-        return ""
-    names = _PLACEHOLDER.findall(template)
-    values = {name: _value(row, name) for name in names}
-    if not all(values.values()):
-        return ""
-    address = _PLACEHOLDER.sub(lambda match: values[match[1]], template)
-    return address if len(address) <= _LONGEST_ADDRESS else ""
-
-
-def _is_address(template: str) -> bool:
-    return bool(_ADDRESS.fullmatch(_PLACEHOLDER.sub("{}", template)))
-
-
-def _value(row: LogRow, name: str) -> str:
-    """A value of the row as part of an address; empty if there is none, or it would leave its
-    folder.
-    """
-    tag = name.removeprefix("tags.")
-    value = row.tags.get(tag) if tag != name else getattr(row, name)
-    if not value or value in (".", ".."):
-        return ""
-    return quote(value.encode("utf-8", "surrogatepass"), safe="")

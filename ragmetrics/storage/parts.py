@@ -54,6 +54,11 @@ ROW_SCHEMA = pa.schema(
         ("feedback", pa.string()),
         ("clicked_context_ids", pa.list_(pa.string())),
         ("context_propensities", pa.list_(pa.float64())),
+        ("hop", pa.int64()),
+        ("hop_queries", pa.list_(pa.string())),
+        ("hop_sizes", pa.list_(pa.int64())),
+        ("session_id", pa.string()),
+        ("turn", pa.int64()),
         ("tags", _TAGS),
     ]
 )

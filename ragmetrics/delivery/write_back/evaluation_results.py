@@ -24,7 +24,7 @@ _STATUSES: Mapping[str, WriteBackStatus] = {
     Status.NOT_SAMPLED: "skipped",
 }
 """All other statuses are failures."""
-_IDS = ("id", "timestamp", "trace_id", "span_id", "tags")
+_IDS = ("id", "timestamp", "trace_id", "span_id", "hop_sizes", "tags")
 _CHANGING = ("run", "ragmetrics")
 """Metadata that a repeated night may change although its scores stay the same."""
 
@@ -127,7 +127,8 @@ class ResultReader:
             metadata=_metadata(about, score, row["id"]),
         )
         yield result
-        if documents and status == "scored":
+        several = len(row.get("hop_sizes") or ()) > 1  # each document is of another span
+        if documents and status == "scored" and not several:
             for position, value in enumerate(_verdicts(result.metric, score)):
                 of_document = {**result.metadata, "row_score": result.value}
                 yield replace(

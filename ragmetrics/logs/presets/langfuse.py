@@ -56,6 +56,7 @@ _LAYOUT = Layout(
     name=("name",),
     input=("input",),
     output=("output",),
+    session=("sessionId", "session_id"),
     tags={
         "environment": ("environment",),
         "release": ("release",),

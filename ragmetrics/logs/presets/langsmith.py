@@ -87,6 +87,8 @@ def _run(run: Mapping[str, Any]) -> Span:
         {
             "index_build": first(metadata, "index_build", "index_version", "indexVersion"),
             "language": first(metadata, "language"),
+            "session_id": first(metadata, "session_id", "thread_id", "conversation_id"),
+            "turn": first(metadata, "turn"),
         },
         retrieval=kind == "retriever",
         failed=bool(at(run, "error")),

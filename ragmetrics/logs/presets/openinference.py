@@ -51,6 +51,7 @@ _LAYOUT = Layout(
     name=("name",),
     input=("attributes.input.value",),
     output=("attributes.output.value",),
+    session=("attributes.session.id",),
     tags={
         "project": ("resource.attributes.openinference.project.name",),
         "service": ("resource.attributes.service.name",),
@@ -82,11 +83,14 @@ def _span(span: Mapping[str, Any]) -> Span:
     )
 
 
+_METADATA = ("index_build", "language", "turn")
+
+
 def _metadata(span: Mapping[str, Any]) -> Any:
     metadata = structured(at(span, "attributes.metadata"))
     if isinstance(metadata, Mapping):
         return metadata
-    return {name: at(span, f"attributes.metadata.{name}") for name in ("index_build", "language")}
+    return {name: at(span, f"attributes.metadata.{name}") for name in _METADATA}
 
 
 def _documents(span: Mapping[str, Any]) -> list[Any]:

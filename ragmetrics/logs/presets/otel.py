@@ -100,7 +100,7 @@ def _row(span: dict[str, Any], results: list[Any]) -> dict[str, Any]:
         "user_input": at(attributes, "gen_ai.retrieval.query.text"),
         **tried("retrieved_contexts", lambda: contexts(results or _documents(attributes))),
         **about(
-            {**resource, **attributes},
+            {**resource, **attributes, "session_id": at(attributes, "gen_ai.conversation.id")},
             retriever=span.get("name"),
             data_source=first(attributes, "gen_ai.data_source.id", "db.system.name", "db.system"),
             service=at(resource, "service.name"),

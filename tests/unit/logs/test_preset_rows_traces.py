@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from ragmetrics.config import PRESETS
+from ragmetrics.logs.hops import MOST_HOPS
 from ragmetrics.logs.preset_rows import AGAIN, INSIDE, Place, Skipped, Traces
 from ragmetrics.records import BadRow
 from tests.fakes.traces import run, span
@@ -27,12 +28,26 @@ def test_traces_may_be_interleaved_and_out_of_order() -> None:
     }
 
 
-def test_several_retrievals_in_a_trace_are_rows_without_response() -> None:
-    """Nobody can say which of them an answer is to be held against."""
-    records = [span("c", "chain"), span("r1", "retriever", "c"), span("r2", "retriever", "c")]
-    rows = [item for _, item in run("langsmith", records) if isinstance(item, dict)]
-    assert [row["user_input"] for row in rows] == ["r1?", "r2?"]
-    assert not any("response" in row for row in rows)
+def test_several_retrievals_of_a_trace_are_its_hops_by_start_time() -> None:
+    """All are about the question of the root and have its response, whatever their order."""
+    records = [
+        span("r2", "retriever", "c", start_time="2026-11-19T08:00:02Z"),
+        span("c", "chain", inputs={"question": "Why?"}),
+        span("r1", "retriever", "c"),
+    ]
+    second, first = (item for _, item in run("langsmith", records) if isinstance(item, dict))
+    assert (first["hop"], first["hop_queries"]) == (1, ["r1?"])
+    assert (second["hop"], second["hop_queries"]) == (2, ["r2?"])
+    for row in (first, second):
+        assert (row["user_input"], row["response"]) == ("Why?", "answer of c")
+        assert (row["trace_id"], row["span_id"]) == ("t", "c")
+
+
+def test_a_trace_of_very_many_retrievals_is_a_batch_of_questions() -> None:
+    """An evaluation in one trace is not one answer: its rows stay apart, without a response."""
+    retrievals = [span(f"r{number}", "retriever", "c") for number in range(MOST_HOPS + 1)]
+    rows = [item for _, item in run("langsmith", [span("c", "chain"), *retrievals])]
+    assert not any("hop" in row or "response" in row for row in rows if isinstance(row, dict))
 
 
 def test_a_retrieval_inside_another_is_part_of_it() -> None:
