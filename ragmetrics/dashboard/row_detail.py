@@ -29,7 +29,7 @@ from ragmetrics.dashboard.row_expected import ExpectedPassage, expected_passages
 from ragmetrics.dashboard.row_selection import EarlierNight, KeptRow, SelectionReason, became
 from ragmetrics.dashboard.svg import sparkline
 from ragmetrics.metrics import display_name
-from ragmetrics.records import LostPassage, MovedContext, Score
+from ragmetrics.records import LogRow, LostPassage, MovedContext, Score
 from ragmetrics.storage import ScoredRow
 from ragmetrics.text import NO_VALUE, finite, plural
 
@@ -37,6 +37,7 @@ _MOST_CONTEXTS = 50
 _MOST_MOVED = 30
 _LONGEST_QUESTION = 1_000
 """Characters of the question, which is a heading."""
+_LONGEST_QUERY = 300
 _SHOWN_WITH_CONTEXTS = ("context_precision", "context_relevancy_chunks")
 """Metrics whose verdicts are the grades and needed sentences, which each context shows."""
 _FATES = ("left", "rewritten", "moved", "came")
@@ -91,6 +92,18 @@ class Context:
 
 
 @dataclass(frozen=True)
+class HopContexts:
+    """What one hop of a trace asked, and what it retrieved."""
+
+    number: int
+    query: MarkedText | None
+    """None for a single retrieval."""
+    found: int
+    contexts: tuple[Context, ...]
+    """Those that are shown."""
+
+
+@dataclass(frozen=True)
 class EarlierRetrieval:
     """Earlier nights that retrieved the same for the question, newest first."""
 
@@ -116,13 +129,13 @@ class RowDetail:
     expected: tuple[ExpectedPassage, ...]
     reference: MarkedText | None
     referred: tuple[Claims, ...]
-    contexts: tuple[Context, ...]
+    hops: tuple[HopContexts, ...]
     earlier: tuple[EarlierRetrieval, ...]
 
     @property
     def more_contexts(self) -> int:
         """Retrieved contexts left out."""
-        return len(self.kept.row.retrieved_contexts) - len(self.contexts)
+        return sum(hop.found - len(hop.contexts) for hop in self.hops)
 
     @property
     def before(self) -> Mapping[str, float | None]:
@@ -155,7 +168,7 @@ def row_detail(kept: KeptRow, room: int, lost: Sequence[LostPassage] = ()) -> Ro
         expected=expected,
         reference=budget.passage(row.reference) if row.reference and not is_split else None,
         referred=referred,
-        contexts=contexts,
+        hops=_hops(row, contexts, budget),
         earlier=_earlier(kept.earlier),
     )
 
@@ -218,6 +231,18 @@ def _contexts(kept: KeptRow, expected: set[int | None], budget: TextBudget) -> t
                 passage=budget.passage(text, spans(text, row.language, needed)),
             )
         )
+    return tuple(shown)
+
+
+def _hops(row: LogRow, contexts: Sequence[Context], budget: TextBudget) -> tuple[HopContexts, ...]:
+    """The contexts that are shown by the hop that retrieved them."""
+    hops, start, shown = row.hops, 0, []
+    for place, hop in enumerate(hops, 1):
+        end = start + len(hop.contexts)
+        query = budget.passage(hop.query, longest=_LONGEST_QUERY) if len(hops) > 1 else None
+        own = tuple(contexts[start:end])
+        shown.append(HopContexts(place, query, len(hop.contexts), own))
+        start = end
     return tuple(shown)
 
 

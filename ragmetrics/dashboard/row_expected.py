@@ -71,9 +71,10 @@ def _texts(kept: KeptRow, lost: Sequence[LostPassage]) -> Mapping[str, str]:
 
 def _lost(lost: Sequence[LostPassage]) -> Iterator[_Named]:
     for passage in lost:
+        hop = f"lost by hop {passage.hop}: " if passage.hop else ""
         then = f"; was rank {passage.rank} on {tick_label(passage.night)}" if passage.night else ""
         words = stage_words(passage.stage, proven=passage.proven)
-        yield _Named(passage.id, passage.text, f"{words}{then}")
+        yield _Named(passage.id, passage.text, f"{hop}{words}{then}")
 
 
 def _referred(row: LogRow) -> Iterator[_Named]:

@@ -59,6 +59,8 @@ class LostPassage(Record):
     """The night on which the question last retrieved it."""
     rank: int | None = None
     """Its rank then, from 1."""
+    hop: int | None = None
+    """The hop of its trace that had retrieved it; None for a single retrieval."""
     asked: date | None = None
     """The newest night that asked the question, where it was not asked tonight."""
     shard: int | None = None
@@ -114,6 +116,8 @@ class LostPassages(Record):
     stages: list[StageShare] = Field(default_factory=list)
     segments: list[StageShare] = Field(default_factory=list)
     """Stages by tag, where a value stands out."""
+    hops: dict[int, int] = Field(default_factory=dict)
+    """Lost passages by the hop of their trace that had retrieved them."""
     sentence: str = ""
     """What happened, in one sentence; empty where no stage is significant."""
     edited: str = ""

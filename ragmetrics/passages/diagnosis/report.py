@@ -12,10 +12,12 @@ from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import StoreError
 from ragmetrics.passages.diagnosis.corpus import ask_corpus
+from ragmetrics.passages.diagnosis.lost_hops import hops_of
 from ragmetrics.passages.diagnosis.lost_pairs import LostPairs, find_lost_pairs, sources_of
 from ragmetrics.passages.diagnosis.probe import ask_about
 from ragmetrics.passages.diagnosis.question_rows import QuestionRow, rows_of_questions
@@ -98,7 +100,7 @@ and the functions of the user's retriever may raise anything."""
 def _report(
     lost: LostPairs, counts: StageCounts, by_logs: StageCounts, before: Sequence[StageCounts]
 ) -> LostPassages:
-    sources = sources_of(lost)
+    sources, hops = sources_of(lost), hops_of(lost)
     passages = Counter(verdict.stage for verdict in lost.verdicts)
     shares = share_of_stages(counts, passages, before, sources)
     shares.sort(key=lambda one: (not one.significant, -one.passages, one.stage))
@@ -119,13 +121,16 @@ def _report(
         lost=len(lost.places),
         stages=shares,
         segments=segments[:_MOST_SEGMENTS],
-        sentence=sentence_of(lost, shares, counts),
-        passages=_listed(lost, shares),
+        hops=dict(sorted(Counter(hops[hops > 0].tolist()).items())),
+        sentence=sentence_of(lost, shares, counts, hops),
+        passages=_listed(lost, shares, hops),
         counts=by_logs,
     )
 
 
-def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
+def _listed(
+    lost: LostPairs, shares: Sequence[StageShare], hops: NDArray[np.int64]
+) -> list[LostPassage]:
     """The passages to list: those of significant stages first, then in the order of the stages."""
     order = {one.stage: number for number, one in enumerate(shares)}
     chosen = sorted(
@@ -134,10 +139,12 @@ def _listed(lost: LostPairs, shares: Sequence[StageShare]) -> list[LostPassage]:
     )[:MOST_LISTED]
     wanted = set(lost.questions[chosen].tolist()) if chosen else set()
     questions = rows_of_questions(lost.runs, lost.now, wanted)
-    return [_passage(lost, number, questions) for number in chosen]
+    return [_passage(lost, number, questions, int(hops[number])) for number in chosen]
 
 
-def _passage(lost: LostPairs, number: int, questions: Mapping[int, QuestionRow]) -> LostPassage:
+def _passage(
+    lost: LostPairs, number: int, questions: Mapping[int, QuestionRow], hop: int
+) -> LostPassage:
     verdict, old, place = lost.verdicts[number], lost.old[number], lost.places[number]
     question = int(lost.pairs.question[place])
     known = questions[question]
@@ -152,6 +159,7 @@ def _passage(lost: LostPairs, number: int, questions: Mapping[int, QuestionRow])
         question=f"{question:08x}",
         night=night,
         rank=int(lost.pairs.rank[place]),
+        hop=hop or None,
         asked=lost.runs[known.run].ref.date if known.run else None,
         shard=None if known.run else known.shard,
         position=None if known.run else known.position,

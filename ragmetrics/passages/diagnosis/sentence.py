@@ -45,8 +45,12 @@ _PROBABLE: dict[Stage, str] = {
 }
 
 
-def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCounts) -> str:
-    """The significant stages, the one with most passages first; empty where there is none."""
+def sentence_of(
+    lost: LostPairs, stages: Sequence[StageShare], counts: StageCounts, hops: NDArray[np.int64]
+) -> str:
+    """The significant stages, the one with most passages first, and the hop that lost most; empty
+    where there is none. `hops` are those of the lost pairs, 0 for a single retrieval.
+    """
     told = [stage for stage in stages if stage.significant]
     told.sort(key=lambda one: -one.passages)
     total = len(lost.places)
@@ -55,6 +59,9 @@ def sentence_of(lost: LostPairs, stages: Sequence[StageShare], counts: StageCoun
         f"{_where(share.stage, counts)}"
         for share in told
     ]
+    hop, count = Counter(hops.tolist()).most_common(1)[0] if len(hops) else (0, 0)
+    if parts and hop and 2 * count > total:
+        parts.append(f"{count:,} of {total:,} were lost by hop {hop}")
     carried = len(carried_questions(lost))
     if parts and carried:
         parts.append(f"{carried:,} of the questions were not asked since")

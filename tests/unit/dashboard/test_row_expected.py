@@ -71,6 +71,12 @@ def test_a_lost_passage_says_what_became_of_it() -> None:
     assert told([passage]) == [("kb-9", None, "Invoices cannot be changed.")]
 
 
+def test_a_lost_passage_of_a_trace_says_which_hop_lost_it() -> None:
+    """That hop is where to look."""
+    (passage,) = expected(LOST.model_copy(update={"hop": 2}))
+    assert passage.told == "lost by hop 2: probably gone from the index; was rank 1 on 9 Nov"
+
+
 def test_without_a_name_what_left_since_the_night_before_is_shown() -> None:
     """Nobody says that the question needs it."""
     (passage,) = expected(earlier=(THEN,))

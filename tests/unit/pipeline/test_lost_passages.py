@@ -588,3 +588,17 @@ def test_a_comparison_says_what_happened(run: Run, tmp_path: Path) -> None:
     files = write_jsonl(tmp_path / "a.jsonl", a), write_jsonl(tmp_path / "b.jsonl", b)
     out = " ".join(run("compare", *files, "--metrics", "id_recall").out.split())
     assert f"Why: Counting only questions of both sides, {found.lost_passages.sentence}." in out
+
+
+@pytest.mark.parametrize(("sizes", "hop"), [((1, 1), 1), ((0, 2), 2), (None, None)])
+def test_a_lost_passage_is_attributed_to_the_hop_that_had_found_it(
+    nights: RetrievalNights, sizes: tuple[int, ...] | None, hop: int | None
+) -> None:
+    """By the trace of the earlier night; a single retrieval has no hops."""
+    hops = {"hop_queries": ("who?", "where?"), "hop_sizes": sizes}
+    nights.add([{**row, **hops} for row in usual()])
+    nights.add([{**row, **hops} for row in usual(q2=("p2", "x"), q3=("p4", "x"))])
+    found = nights.lost()
+    assert found
+    assert [passage.hop for passage in found.passages] == [hop]
+    assert found.hops == ({hop: 1} if hop else {})
