@@ -194,6 +194,8 @@ class PendingAnswer:
 
     async def _wait(self) -> Answer:
         while True:
+            if self._future.done() and not self._future.cancelled():
+                return self._future.result()
             try:
                 return await asyncio.shield(self._future)
             except asyncio.CancelledError:
@@ -235,6 +237,8 @@ class UsageCounter(Usage, frozen=False):
 
     def fail(self, failures: Mapping[str, int]) -> int:
         """Count failed attempts and hedged requests, by kind; return the number of requests."""
+        if not failures:
+            return 0
         requests = sum(times for kind, times in failures.items() if kind not in _NEVER_ANSWERED)
         self.requests += requests
         self.hedged += failures.get(HEDGED, 0)

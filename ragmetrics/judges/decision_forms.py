@@ -210,9 +210,8 @@ def _answer(question: Question, given: Mapping[str, Any], key: str) -> Answer:
 
 
 def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    return value if -1 <= value <= 2 else None  # NaN is neither, and no JSON; what is near is told
+    # NaN is neither, and no JSON; what is near is told
+    return value if type(value) in (int, float) and -1 <= value <= 2 else None
 
 
 def _asked_of_chat(question: Question) -> str:

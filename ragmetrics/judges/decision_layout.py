@@ -13,9 +13,9 @@ they are of, and a metric that is added later asks only its own.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from typing import Any
 
 from ragmetrics.errors import UnreadableReply
@@ -178,9 +178,9 @@ class DecisionPrompt(ArrangedPrompt):
 
     def asked(self, data: Data) -> Asked:
         """The questions, with the row. Raises UnreadableReply if there are none for this data."""
-        rest = {key: value for key, value in data.items() if key != _ROW}
         row, questions = _carried(data).row, self._questions(data)
-        return _placed(Asked(self.name, self.system, questions, row, rest))
+        make = partial(Asked, self.name, self.system, questions, row)
+        return _placed(row, {key: value for key, value in data.items() if key != _ROW}, make)
 
     def _questions(self, data: Data) -> tuple[Question, ...]:
         carried = _carried(data)
@@ -288,33 +288,32 @@ def compose(asked: Sequence[Asked], contexts: Iterable[int] | None = None) -> tu
     return neutralise(dump_json(state)), labels
 
 
-def _placed(asked: Asked) -> Asked:
+def _placed(row: RowState, rest: dict[str, Any], make: Callable[..., Asked]) -> Asked:
     """The request without what its row holds."""
-    row, rest = asked.row, dict(asked.rest)
     if "question" in rest and rest["question"] == row.question:
         del rest["question"]
     whole = tuple(range(len(row.contexts)))
     if rest.get("context") in row.contexts:
         place = row.contexts.index(rest.pop("context"))
-        return replace(asked, rest=rest, contexts=(place,), single=True)
+        return make(rest, contexts=(place,), single=True)
     held = rest.get("contexts")
     if not isinstance(held, list) or not held:
-        return replace(asked, rest=rest)
+        return make(rest)
     filled = tuple(place for place in whole if row.contexts[place].strip())
     if not isinstance(held[0], str):
         if held != row.numbered:
-            return replace(asked, rest=rest)
+            return make(rest)
         del rest["contexts"]
-        return replace(asked, rest=rest, contexts=whole, numbers=True)
+        return make(rest, contexts=whole, numbers=True)
     for places in (whole, filled):
         if held == [row.contexts[place] for place in places]:
             del rest["contexts"]
-            return replace(asked, rest=rest, contexts=places)
+            return make(rest, contexts=places)
     if len(held) == 1 and held[0] in row.contexts:
         del rest["contexts"]
         place = row.contexts.index(held[0])
-        return replace(asked, rest=rest, contexts=(place,), single=True)
-    return replace(asked, rest=rest)
+        return make(rest, contexts=(place,), single=True)
+    return make(rest)
 
 
 def _shown(value: Any) -> Any:

@@ -175,7 +175,7 @@ def _levels(request: Ask, verdict: BaseModel) -> list[int]:
     (value,) = verdict.model_dump().values()
     items = value if isinstance(value, list) else [value]
     levels = [
-        round(item) for item in items if isinstance(item, int | float) and math.isfinite(item)
+        round(item) for item in items if isinstance(item, (int, float)) and math.isfinite(item)
     ]
     if "needed" not in type(verdict).model_fields:
         return levels

@@ -130,7 +130,7 @@ def distributions(text: str, asked: Sequence[Question]) -> list[Distribution]:
     if not isinstance(answers, list) or len(answers) != len(asked):
         received = len(answers) if isinstance(answers, list) else "no"
         raise UnreadableReply(f"{received} answers to {len(asked)} questions")
-    return [_distribution(*pair) for pair in zip(asked, answers, strict=True)]
+    return list(map(_distribution, asked, answers))
 
 
 def _distribution(question: Question, answer: Any) -> Distribution:
@@ -151,7 +151,7 @@ def _distribution(question: Question, answer: Any) -> Distribution:
 def _probability(value: Any) -> float:
     if isinstance(value, str):
         raise UnreadableReply(shorten(value))
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if type(value) not in (int, float):
         raise UnreadableReply("a probability is missing, or is no number")
     if not 0 <= value <= 1:  # false for NaN
         raise UnreadableReply(f"a probability of {value!r:.20}")

@@ -330,9 +330,9 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, str):
         return value
     if isinstance(value, dict):
-        return ("object", *value, *map(_frozen, value.values()))
-    if isinstance(value, list | tuple):
-        return ("array", *map(_frozen, value))
+        return ("object", *value, *[v if type(v) is str else _frozen(v) for v in value.values()])
+    if isinstance(value, (list, tuple)):
+        return ("array", *[v if type(v) is str else _frozen(v) for v in value])
     return (type(value), value)  # 1 is not true
 
 

@@ -20,7 +20,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -332,6 +332,6 @@ async def _arranged(
         requests = client.layout.arrange(row, asks)
     arranged = iter(requests)
     return [
-        replace(ask, request=next(arranged)) if isinstance(ask.request, Ask) else ask
+        MetricRequest(next(arranged), ask.metric) if isinstance(ask.request, Ask) else ask
         for ask in wanted
     ]

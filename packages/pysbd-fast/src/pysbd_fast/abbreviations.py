@@ -73,13 +73,11 @@ class Abbreviations(AbbreviationReplacer):  # type: ignore[misc]
 
     def _before_stops(self, text: str, known: _Known) -> list[tuple[int, str]]:
         """The abbreviations that are ASCII words, as they are in the text, and their places."""
-        found = set()
-        for token in [one for one in text.split() if "." in one]:
-            end = token.find(".")
-            while end >= 0:
-                before = token[:end]
-                found |= {(place, before) for place in known.places.get(before.lower(), ())}
-                end = token.find(".", end + 1)
+        found, before = set[tuple[int, str]](), ". "
+        for part in text.split(".")[:-1]:
+            word = (before + part).rsplit(None, 1)[-1]
+            found.update((place, word) for place in known.places.get(word.lower(), ()))
+            before = "."  # in one word with the full stop before: no abbreviation
         return list(found)
 
     def _replace_all(self, text: str, word: str) -> str:
