@@ -139,9 +139,11 @@ def _question(detail: RowDetail) -> Iterator[Block]:
     yield from _passage("Reference answer", detail.reference)
     for group in detail.referred:
         yield from _claims(group, "Sentences of the reference")
-    retrieved = map(_context, detail.contexts)
-    title = f"Retrieved: {plural(len(row.retrieved_contexts), 'passage')}"
-    yield from bullets(title, retrieved, most=_MOST_LINES, room=_ROOM)
+    for hop in detail.hops:
+        what = f"Hop {hop.number}, retrieved" if hop.query else "Retrieved"
+        yield from _passage(f"Hop {hop.number}, query", hop.query)
+        title = f"{what}: {plural(hop.found, 'passage')}"
+        yield from bullets(title, map(_context, hop.contexts), most=_MOST_LINES, room=_ROOM)
     yield from _passage("Response", detail.response)
     for group in detail.stated:
         yield from _claims(group, "Claims of the response")
