@@ -70,6 +70,7 @@ ROW = LogRow(
     feedback="up",
     clicked_context_ids=("city",),
     context_propensities=(1.0, 0.5),
+    nuggets=({"text": "The Eiffel Tower is 330 metres high.", "importance": "vital"},),
     tags={"model": "small"},
 )
 """A row with all fields, which metrics are tried on."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ragmetrics.cli.options import (
+    BaseUrlFlag,
     JsonFlag,
+    ModelFlag,
     NightFlag,
     SettingsFlag,
     StoreFlag,
@@ -20,13 +22,17 @@ from ragmetrics.cli.options import (
     out as console,
     print_json,
     settings_here,
+    stoppable,
     suggestions_option,
     suggestions_page,
 )
 from ragmetrics.cli.table import print_grid
-from ragmetrics.text import clean
+from ragmetrics.config import with_overrides
+from ragmetrics.errors import InputError
+from ragmetrics.text import clean, plural
 
 if TYPE_CHECKING:
+    from ragmetrics.passages import CutNuggets
     from ragmetrics.records import Anchor, GoldenCheck, Suggestion
 
 app = group("Check and repair the golden set, and add live questions.")
@@ -135,16 +141,75 @@ def suggest(
         console.print(f"Written: {out}. Next: confirm the good ones, then `ragmetrics golden add`.")
 
 
+@app.command("nuggets")
+def nuggets(
+    out: Annotated[Path | None, _OUT] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(
+            "--review",
+            metavar="FILE",
+            help="Write a page (.html) to review the nuggets that nobody has reviewed.",
+        ),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", metavar="N", min=1, help="Most references to cut now.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="The judge that cuts: a language model.")
+    ] = None,
+    model: ModelFlag = None,
+    base_url: BaseUrlFlag = None,
+    settings: SettingsFlag = None,
+    store: StoreFlag = None,
+) -> None:
+    """Cut right answers into nuggets, the vital and okay facts that Nugget recall looks for.
+
+    A judge cuts each once, within `budget:`; if it stops, the same command continues. Exit code 1:
+    an answer could not be cut.
+    """
+    from ragmetrics.passages import cut_golden_nuggets
+
+    if out is None and review is None:
+        raise InputError("nothing would be written: name a file by --out or --review")
+    if review is not None and review.suffix != ".html":
+        raise InputError(f"--review {review}: the name should end in .html")
+    chosen = with_overrides(settings_here(settings, store), judge, model, base_url)
+    with stoppable():
+        found = cut_golden_nuggets(chosen, out, count)
+    _print_nuggets(found)
+    if out is not None:
+        console.print(f"Written: {out}")
+    if review is not None and found.reviews:
+        from ragmetrics.dashboard import write_nugget_page
+
+        write_nugget_page(review, found.reviews)
+        console.print(
+            f"Written: {review}, {plural(len(found.reviews), 'question')} to review. "
+            "Next: download the file there, then `ragmetrics golden add`."
+        )
+    elif review is not None:
+        console.print("No nugget to review")
+    if found.failed:
+        raise typer.Exit(1)
+
+
 @app.command("add")
 def add(
     suggestions: Annotated[
-        Path, typer.Argument(metavar="FILE", help="The suggestions, with `yes` in `confirmed`.")
+        Path,
+        typer.Argument(
+            metavar="FILE", help="Suggestions with `yes` in `confirmed`, or reviewed nuggets."
+        ),
     ],
     out: Annotated[Path, _OUT],
     on: OnFlag = None,
     settings: SettingsFlag = None,
 ) -> None:
-    """Write the golden set with the confirmed suggestions. Nights from that day on use them."""
+    """Write the golden set with the confirmed suggestions, or with the reviewed nuggets.
+
+    Nights from that day on use the new questions.
+    """
     from ragmetrics.passages import add_to_golden_set
 
     chosen = settings_here(settings)
@@ -152,6 +217,7 @@ def add(
     console.print(
         f"Written: {out}, {len(added.records):,} questions: {added.added:,} added, {added.known:,} "
         f"confirmed that were there already, {added.unconfirmed:,} not confirmed"
+        + (f"; nuggets of {added.reviewed:,} reviewed" if added.reviewed else "")
     )
 
 
@@ -196,6 +262,15 @@ def _print_check(report: GoldenCheck) -> None:
             "no difference: "
             + ", ".join(f"{count:,} always {value:.2f}" for value, count in sorted(values.items()))
         )
+
+
+def _print_nuggets(found: CutNuggets) -> None:
+    later = f", {found.later:,} left for later" if found.later else ""
+    console.print(
+        f"{plural(found.cut, 'right answer')} cut, {found.known:,} had nuggets already{later}"
+    )
+    for reason, times in found.failed.items():
+        console.print(f"{times:,} could not be cut: {clean(reason, 300)}", style="red")
 
 
 def _print_anchors(anchors: Sequence[Anchor]) -> None:

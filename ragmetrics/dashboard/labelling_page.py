@@ -2,6 +2,7 @@
 
     golden questions   confirmed with their right answer and passages (`golden add`)
     rows               what people would say of their contexts and sentences (`labels:`)
+    nuggets            reviewed: each is vital, okay or removed (`golden add`)
 
 A page is one file that works from a folder and sends nothing anywhere. The browser keeps what was
 decided, and downloads it as a file.
@@ -21,32 +22,41 @@ from markupsafe import Markup
 
 from ragmetrics.dashboard.formatting import clean
 from ragmetrics.dashboard.templating import island, render_page
-from ragmetrics.passages import suggestion_record
+from ragmetrics.passages import nugget_record, suggestion_record
 from ragmetrics.people import COLUMNS, label_record
-from ragmetrics.records import REASON_WORDS, LabelSuggestion, Suggestion
+from ragmetrics.records import REASON_WORDS, LabelSuggestion, NuggetReview, Suggestion
 
 _LONGEST = 20_000
 _GRADED = "context_relevance"
 """The metric whose labels are of the contexts, so that they are on the page as its items."""
 _GRADES = ((0, "no use"), (1, "helps in part"), (2, "answers it"))
 _YES_NO = ((0, "no"), (1, "yes"))
+_IMPORTANCE = (("1", "vital"), ("2", "okay"), ("0", "remove"))
 _SHARES = ((0, "0"), (1, "¼"), (2, "½"), (3, "¾"), (4, "1"))
 
 
 def write_labelling_page(path: Path, suggestions: Sequence[Suggestion]) -> None:
     """Write the page of some suggested golden questions."""
     entries = [_golden_entry(suggestion) for suggestion in suggestions]
-    _write(path, "labelling.html", "labelling_golden.js", entries)
+    _write(path, "labelling.html", "labelling_golden.js", entries, "suggestions.jsonl")
 
 
 def write_label_page(path: Path, suggestions: Sequence[LabelSuggestion]) -> None:
     """Write the page of some rows to label."""
     entries = [_row_entry(suggestion) for suggestion in suggestions]
-    _write(path, "label_rows.html", "label_rows.js", entries)
+    _write(path, "label_rows.html", "label_rows.js", entries, "labels.jsonl")
 
 
-def _write(path: Path, template: str, script: str, entries: Sequence[Mapping[str, Any]]) -> None:
-    data = island({"key": _digest(entries), "entries": entries})
+def write_nugget_page(path: Path, reviews: Sequence[NuggetReview]) -> None:
+    """Write the page of some golden questions whose nuggets are reviewed."""
+    entries = [_nugget_entry(review) for review in reviews]
+    _write(path, "label_nuggets.html", "label_rows.js", entries, "nuggets.jsonl")
+
+
+def _write(
+    path: Path, template: str, script: str, entries: Sequence[Mapping[str, Any]], download: str
+) -> None:
+    data = island({"key": _digest(entries), "entries": entries, "file": download})
     style = "".join(_asset(name) for name in ("tokens.css", "labelling.css"))
     code = "".join(_asset(name) for name in ("labelling.js", script))
     page = render_page(
@@ -84,10 +94,30 @@ def _row_entry(suggestion: LabelSuggestion) -> dict[str, Any]:
     contexts = [] if _GRADED in suggestion.metrics else suggestion.contexts
     return {
         "row": given,
+        "facts": f"Asked on {suggestion.night.isoformat()}",
         "response": clean((suggestion.response or "")[:_LONGEST]),
         "reference": clean((suggestion.reference or "")[:_LONGEST]),
         "groups": [group for group in groups if group["items"]],
         "contexts": [clean(text[:_LONGEST]) for text in contexts],
+    }
+
+
+def _nugget_entry(review: NuggetReview) -> dict[str, Any]:
+    """The nuggets of a question for the page, each with what the judge said of it."""
+    items = [
+        f"{clean(nugget['text'][:_LONGEST])} (the judge: {nugget['importance']})"
+        for nugget in review.nuggets
+    ]
+    options = [{"key": key, "value": value, "text": value} for key, value in _IMPORTANCE]
+    title = "Does a right answer need each fact (vital), or may it say it (okay)?"
+    group = {"title": title, "column": "importance", "whole": False, "items": items}
+    return {
+        "row": nugget_record(review),
+        "facts": f"Golden question {clean(review.id)}",
+        "response": "",
+        "reference": clean(review.reference[:_LONGEST]),
+        "groups": [{**group, "options": options}],
+        "contexts": [],
     }
 
 

@@ -105,8 +105,22 @@ def claims_of_reference(scored: ScoredRow, budget: TextBudget) -> tuple[Claims, 
         _supported("", own, "attributed", recall, budget),
         _supported("Statements by ragas", stated, "attributed", ragas, budget),
         _claims("Entities", [*present, *missing], verdicts, None, budget),
+        _nuggets(scored, budget),
     )
     return tuple(group for group in groups if group.claims)
+
+
+def _nuggets(scored: ScoredRow, budget: TextBudget) -> Claims:
+    known = [(nugget["text"], nugget["importance"]) for nugget in scored.row.nuggets or ()]
+    support = list_of(details_of(scored, "nugget_recall").get("support"), len(known))
+    words = {2: "supported", 1: "partly supported", 0: "not supported"}
+    if not all(type(level) is int and level in words for level in support):
+        return Claims("Nuggets")
+    verdicts = [
+        (f"{importance}, {words[level]}", level == 2)
+        for (_, importance), level in zip(known, support, strict=False)
+    ]
+    return _claims("Nuggets", [text for text, _ in known], verdicts, None, budget)
 
 
 def _sentences(row: LogRow) -> Sequence[str]:

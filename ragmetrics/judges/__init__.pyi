@@ -6,6 +6,7 @@ from .base import (
     Reply as Reply,
     can_answer as can_answer,
 )
+from .asking import ask_writer as ask_writer
 from .batch_lifecycle import open_batches as open_batches
 from .batch_records import batched_requests as batched_requests
 from .client import (

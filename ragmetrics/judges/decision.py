@@ -3,7 +3,7 @@
 What is asked about a row within a moment shares a request, up to the most questions that the server
 takes; more are split by question, and each part has the whole row. Rows that are too long for the
 server are split by context: questions about one context go with it, and those that may be asked of
-a part of the contexts (`Predicate.by_part`) are asked of each, and the highest probability counts.
+a part of the contexts (`by_part`) are asked of each, and the highest probability or level counts.
 What is too long even so fails with its length. Nothing is cut.
 
 With `api: logprobs` each question is a request of its own. Those about a row begin with all that is

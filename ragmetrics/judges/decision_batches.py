@@ -12,7 +12,7 @@ from ragmetrics.errors import JudgeError
 from ragmetrics.judges.base import Reply, Tokens
 from ragmetrics.judges.decision_forms import REFUSED, Answer, Decided, Worded
 from ragmetrics.judges.decision_layout import Asked, compose
-from ragmetrics.records import Predicate, Question, dump_json
+from ragmetrics.records import Question, dump_json, expected_level
 
 
 class Piece(NamedTuple):
@@ -130,7 +130,7 @@ class Batch:
         place, question = self.context_of(piece), self.question(piece)
         if place is not None:
             return place in contexts
-        return isinstance(question, Predicate) and question.by_part
+        return question.by_part
 
 
 def parts_of(asked: Sequence[Asked], most: int) -> list[list[Piece]]:
@@ -143,6 +143,15 @@ def _highest(several: Sequence[Answer | JudgeError]) -> Answer | JudgeError:
     """The answer to a question, or the highest of those that parts of the contexts gave."""
     if len(several) == 1:
         return several[0]
-    numbers = [one for one in several if isinstance(one, int | float)]
-    others = [one for one in several if not isinstance(one, int | float)]
-    return others[0] if others else max(numbers)
+    strengths = [_strength(answer) for answer in several]
+    unknown = (n for n, strength in enumerate(strengths) if strength is None)
+    best = max(range(len(several)), key=lambda n: strengths[n] or 0.0)
+    return several[next(unknown, best)]
+
+
+def _strength(answer: Answer | JudgeError) -> float | None:
+    """The probability of a predicate, or the expected level of a score; None for anything else."""
+    if not isinstance(answer, list):
+        return answer if isinstance(answer, int | float) else None
+    known = [chance for chance in answer if chance is not None]
+    return expected_level(tuple(known)) if len(known) == len(answer) else None

@@ -6,26 +6,19 @@ the same length. So names, numbers, values and order of the examples do not chan
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from pydantic import BaseModel
 
-from ragmetrics.config import JudgeSettings, Settings
-from ragmetrics.errors import InputError, SettingsError, Unanswered, UnreadableReply
-from ragmetrics.http import run_coroutine
-from ragmetrics.judges.client import JudgeClient
-from ragmetrics.judges.embeddings import EmbeddingClient
-from ragmetrics.judges.factory import make_embedder, make_judge
+from ragmetrics.config import Settings
+from ragmetrics.errors import SettingsError, Unanswered, UnreadableReply
+from ragmetrics.judges.asking import ask_writer
 from ragmetrics.metrics import reword
 from ragmetrics.records import Answer, Ask, Data, Prompt, Size
-
-_LEAST_TOKENS = 4_000  # a translation is longer than the verdicts that the settings are meant for
 
 # Full names: a small model may not know the code.
 _LANGUAGES = """
@@ -96,30 +89,14 @@ def translate(
     The first judge of a panel that can translate is asked. Raises InputError if none can,
     JudgeRefused if no request can succeed.
     """
-    judge = next((one for one in settings.panel if one.kind.writes), None)
-    if judge is None:
-        raise InputError(
-            f"the {settings.panel[0].name} judge cannot translate; name another one: "
-            "--judge openai --model ..."
-        )
-    longer = judge.model_copy(update={"max_tokens": max(judge.max_tokens, _LEAST_TOKENS)})
     asks = [_ask(prompt, language) for prompt in prompts]
-    answers = run_coroutine(_answers(settings, longer, asks))
+    answers = ask_writer(settings, asks, "translate")
     return [
         _translated(prompt, language, answer.translated)
         if isinstance(answer, Translation)
         else _unanswered(answer)
         for prompt, answer in zip(prompts, answers, strict=True)
     ]
-
-
-async def _answers(settings: Settings, judge: JudgeSettings, asks: Sequence[Ask]) -> list[Answer]:
-    async with AsyncExitStack() as stack:
-        asked, embedder = make_judge(judge), make_embedder(settings)
-        client = JudgeClient(asked, EmbeddingClient(embedder), reasks=judge.reasks)
-        for close in (asked.close, embedder.close, client.stop):
-            stack.push_async_callback(close)
-        return await asyncio.gather(*(client.answer("", ask) for ask in asks))
 
 
 def _unanswered(answer: Answer) -> Unanswered:

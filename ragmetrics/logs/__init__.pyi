@@ -9,6 +9,7 @@ from .inputs import (
     overwrites as overwrites,
     SINCE as SINCE,
     UNTIL as UNTIL,
+    NUGGETS_OF as NUGGETS_OF,
     GoldenRow as GoldenRow,
     GoldenSet as GoldenSet,
     golden_set as golden_set,

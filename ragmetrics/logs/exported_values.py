@@ -38,6 +38,7 @@ LISTS = (
     "retrieved_context_scores",
     "clicked_context_ids",
     "context_propensities",
+    "nuggets",
     "tags",
 )
 """Fields of a row that are a list or a mapping. A table of texts has them as a text."""

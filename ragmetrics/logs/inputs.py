@@ -23,11 +23,13 @@ from ragmetrics.config import Settings, file_and_judge, night_before, night_span
 from ragmetrics.errors import InputError, StoreError
 from ragmetrics.logs.formats import ENDINGS
 from ragmetrics.logs.log_files import LogSet, ReadCounts, find_logs, is_among, log_of
-from ragmetrics.records import BadRow, LogRow, Rejected
+from ragmetrics.records import BadRow, LogRow, Rejected, question_key
 from ragmetrics.storage import FileInfo, Files, same_file
 from ragmetrics.text import normalise
 
 SINCE, UNTIL = "since", "until"
+NUGGETS_OF = "nuggets_of"
+"""Key of the reference that nuggets were cut from: after a change of the reference they are old."""
 _RECENT = timedelta(days=60)
 """Nights that are compared are at most so far apart, except for a pinned run."""
 
@@ -181,12 +183,12 @@ def golden_set(settings: Settings) -> LogSet | None:
     if not infos:
         raise InputError(f"golden set {settings.golden}: no such file")
     ours = log_of(settings, files, infos)
-    return replace(ours, defaults={"retrieved_contexts": []}, also=(SINCE, UNTIL))
+    return replace(ours, defaults={"retrieved_contexts": []}, also=(SINCE, UNTIL, NUGGETS_OF))
 
 
 def read_golden(rows: LogSet, counts: ReadCounts | None = None) -> Iterator[GoldenRow | Rejected]:
     """The questions of a golden set; bad rows as Rejected. A date that cannot be read is left out,
-    and counted.
+    and counted; so are nuggets that were cut from an earlier reference.
     """
     counts = counts or ReadCounts()
     for row, record in rows.read_with_records(counts):
@@ -194,6 +196,14 @@ def read_golden(rows: LogSet, counts: ReadCounts | None = None) -> Iterator[Gold
             yield row
             continue
         since, until = (_date(record, name, counts) for name in (SINCE, UNTIL))
+        cut_from = record.get(NUGGETS_OF)
+        if row.nuggets is not None and cut_from not in (
+            None,
+            "",
+            question_key(row.reference or ""),
+        ):
+            counts.dropped["nuggets: of an earlier reference, see `ragmetrics golden nuggets`"] += 1
+            row = replace(row, nuggets=None)
         yield GoldenRow(row, record, since, until)
 
 
@@ -278,7 +288,7 @@ class GoldenSet:
         overrules = self._first and same is not None
         references = {
             name: value
-            for name in ("reference", "reference_contexts", "reference_context_ids")
+            for name in ("reference", "reference_contexts", "reference_context_ids", "nuggets")
             if (value := getattr(golden, name)) is not None
             and (overrules or getattr(row, name) is None)
         }

@@ -1,9 +1,11 @@
 from .golden.confirmed import suggestion_record as suggestion_record
+from .golden.nuggets import CutNuggets as CutNuggets, nugget_record as nugget_record
 from .golden.golden_file import read_golden_rows as read_golden_rows
 from .golden.golden_steps import (
     add_to_golden_set as add_to_golden_set,
     anchor_golden_set as anchor_golden_set,
     check_golden_set as check_golden_set,
+    cut_golden_nuggets as cut_golden_nuggets,
     retire_golden_questions as retire_golden_questions,
     suggest_golden_questions as suggest_golden_questions,
 )

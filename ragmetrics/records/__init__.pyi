@@ -22,6 +22,8 @@ from .row import (
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
     Time as Time,
+    IMPORTANCE as IMPORTANCE,
+    Nugget as Nugget,
 )
 from .trace_link import (
     check_trace_url as check_trace_url,
@@ -76,6 +78,7 @@ from .golden import (
     FEWEST_LABELS as FEWEST_LABELS,
     LabelReport as LabelReport,
     LabelSuggestion as LabelSuggestion,
+    NuggetReview as NuggetReview,
     PeopleMean as PeopleMean,
     NEEDS_REVIEW as NEEDS_REVIEW,
     REASON_WORDS as REASON_WORDS,

@@ -49,12 +49,14 @@ class Predicate:
 class ScoreQuestion:
     """A rating: which of the levels, described worst first, fits? From 2 to 10 levels.
 
-    All scores of a prompt have the same levels.
+    All scores of a prompt have the same levels. `by_part`: contexts that are too long may be asked
+    about in parts, and the answer with the highest expected level counts.
     """
 
     instructions: str
     levels: tuple[str, ...]
     context: int | None = None
+    by_part: bool = False
 
 
 @runtime_checkable

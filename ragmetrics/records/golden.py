@@ -119,6 +119,18 @@ class Suggestion(Record):
     language: str | None = None
 
 
+class NuggetReview(Record):
+    """Nuggets of a golden question, which a person reviews."""
+
+    id: str
+    """Id of the golden row."""
+    user_input: str
+    reference: str
+    nuggets: list[dict[str, str]]
+    nuggets_of: str
+    """Key of the reference."""
+
+
 FEWEST_LABELS = 30
 """Fewest labelled rows of a metric for what people would say."""
 BIASED = 0.05

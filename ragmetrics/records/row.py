@@ -137,6 +137,22 @@ class Hop(NamedTuple):
     contexts: tuple[str, ...]
 
 
+def _nugget(value: object) -> object:
+    """The text and the importance of a nugget, without what else a tool says of it."""
+    if not isinstance(value, Mapping):
+        return value
+    text, importance = value.get("text"), value.get("importance")
+    if not isinstance(text, str) or not text.strip() or importance not in IMPORTANCE:
+        raise ValueError("should have a text, and as importance vital or okay")
+    return {"text": text, "importance": importance}
+
+
+IMPORTANCE = ("vital", "okay")
+Nugget = Annotated[dict[str, str], BeforeValidator(_nugget)]
+"""A fact that a right answer states, as TREC's nuggetizer writes it:
+`{"text": "It opened in 1889.", "importance": "vital"}`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogRow:
     """One retrieval, or all of a trace: the question, the contexts, and the reference.
@@ -173,6 +189,7 @@ class LogRow:
     session_id: Identifier | None = None
     turn: int | None = None
     """Place of the question in the conversation of its session, from 1."""
+    nuggets: tuple[Nugget, ...] | None = None
     tags: Tags = field(default_factory=dict)
 
     @property

@@ -59,6 +59,7 @@ ROW_SCHEMA = pa.schema(
         ("hop_sizes", pa.list_(pa.int64())),
         ("session_id", pa.string()),
         ("turn", pa.int64()),
+        ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("importance", pa.string())]))),
         ("tags", _TAGS),
     ]
 )

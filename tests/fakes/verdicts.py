@@ -116,6 +116,21 @@ def _supported(data: Json) -> list[int]:
     return [int(overlap(claim, known) >= 0.7) for claim in claims]
 
 
+def _support(data: Json) -> list[int]:
+    known = "\n".join(text for _, text in _numbered(data["contexts"]))
+    shares = [overlap(nugget, known) for nugget in data["nuggets"]]
+    return [2 if share >= 0.7 else int(share >= 0.4) for share in shares]
+
+
+def _nuggets(data: Json) -> list[Json]:
+    """Each sentence of the reference; the first one is vital."""
+    facts = [one for one in re.split(r"(?<=[.!?])\s+", data["reference"].strip()) if one]
+    return [
+        {"text": fact, "importance": "okay" if number else "vital"}
+        for number, fact in enumerate(facts)
+    ]
+
+
 def _statements(data: Json) -> list[list[str]]:
     """Clauses joined by "and" stand alone; an evasive sentence claims nothing."""
     return [
@@ -150,6 +165,8 @@ _ANSWERS: Mapping[str, Callable[[Json], Any]] = {
     "grade": _grade,
     "needed": _needed,
     "supported": _supported,
+    "support": _support,
+    "nuggets": _nuggets,
     "statements": _statements,
     "useful": _useful,
     "entities": _entities,

@@ -42,7 +42,7 @@
   function show(page) {
     const { entry, decision } = page;
     byId("question").textContent = entry.row.user_input;
-    byId("facts").textContent = `Asked on ${entry.row.date}`;
+    byId("facts").textContent = entry.facts;
     for (const [id, text, whole] of [["response", entry.response, "logged"], ["reference", entry.reference, "right"]]) {
       byId(id).textContent = text;
       byId(whole).hidden = !text;
@@ -79,7 +79,7 @@
     if (mark < page.decision.answers.length - 1) return moved(page, 1);
     if (page.isLast) {
       page.refresh();
-      byId("message").textContent = "The last row. Download the file.";
+      byId("message").textContent = "The last one. Download the file.";
       return undefined;
     }
     mark = 0;
@@ -108,7 +108,6 @@
   }
 
   startLabelling({
-    file: "labels.jsonl",
     blank: (entry) => ({ answers: entry.groups.flatMap((group) => group.items.map(() => null)) }),
     show,
     record(entry, one) {

@@ -7,8 +7,8 @@ const byId = (id) => document.getElementById(id);
 // `blank(entry)` is the decision on an entry that nobody has seen, `show(page)` fills the screen,
 // `record(entry, decision)` is a line of the file, `keys` are actions by key; `isText` says whether
 // an element takes what is typed.
-function startLabelling({ file, blank, show, record, keys, isText, start }) {
-  const { key, entries } = JSON.parse(byId("data").textContent);
+function startLabelling({ blank, show, record, keys, isText, start }) {
+  const { key, entries, file } = JSON.parse(byId("data").textContent);
   const kept = `ragmetrics-labels-${key}`;
   const decisions = entries.map(blank);
   let at = 0;

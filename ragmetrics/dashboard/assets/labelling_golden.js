@@ -65,7 +65,6 @@
   }
 
   startLabelling({
-    file: "suggestions.jsonl",
     blank: (entry) => ({
       confirmed: "",
       reference: entry.row.reference,

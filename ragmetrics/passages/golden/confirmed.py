@@ -51,6 +51,8 @@ class Added:
     known: int
     """Confirmed questions that it had already."""
     unconfirmed: int
+    reviewed: int = 0
+    """Questions whose nuggets were reviewed."""
 
 
 def suggestion_record(one: Suggestion) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from ragmetrics.passages.golden.golden_file import (
     retired,
     write_golden_rows,
 )
+from ragmetrics.passages.golden.nuggets import VERDICTS, CutNuggets, add_reviews, cut_nuggets
 from ragmetrics.passages.golden.passages import Passages, listed_passages, night_passages
 from ragmetrics.passages.golden.suggestions import suggest_questions
 from ragmetrics.records import Anchor, GoldenCheck, Manifest, Suggestion
@@ -82,12 +84,32 @@ def suggest_golden_questions(
 def add_to_golden_set(
     settings: Settings, suggestions: Path, out: Path, day: date | None = None
 ) -> Added:
-    """Write the golden set with the confirmed suggestions of a file, used from `day` (today) on."""
-    rows = read_suggestions(suggestions)
+    """Write the golden set with the confirmed suggestions of a file, used from `day` (today) on,
+    or with the nuggets that were reviewed in it.
+    """
+    rows, day = read_suggestions(suggestions), day or _today()
     golden = read_golden_rows(settings) if settings.golden else GoldenRows("", (), 0)
     _refuse_unreadable(golden)
-    found = add_confirmed(golden.rows, rows, day or _today())
+    reviews = [row for row in rows if VERDICTS in row]
+    reviewed = add_reviews(golden.rows, reviews, day)
+    found = add_confirmed(reviewed, [row for row in rows if VERDICTS not in row], day)
     write_golden_rows(out, found.records)
+    return replace(found, reviewed=len(reviews))
+
+
+def cut_golden_nuggets(
+    settings: Settings, out: Path | None, count: int | None = None
+) -> CutNuggets:
+    """Cut the references that have no nuggets, at most `count`, and write the golden set with them.
+
+    Without `out` no set is written. Raises as `cut_nuggets`, and InputError without a golden set.
+    """
+    golden = read_golden_rows(settings)
+    if out is not None:
+        _refuse_unreadable(golden)
+    found = cut_nuggets(settings, golden.rows, _today(), count)
+    if out is not None:
+        write_golden_rows(out, found.records)
     return found
 
 

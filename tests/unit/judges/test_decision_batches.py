@@ -33,14 +33,16 @@ def test_a_row_that_is_too_long_is_split_by_context(judge_server: JudgeServer) -
         "retrieved_contexts": many,
         "reference": "Berth 7 of the harbour is long.",
         "response": "It has twelve berths.",
+        "nuggets": [{"text": "Berth 7 of the harbour is long.", "importance": "vital"}],
     }
     settings = make_settings({"judge": {"name": "decision", "base_url": judge_server.base_url}})
     wanted = ["context_relevance", "context_recall", "context_relevancy", "response_relevancy"]
-    result = ragmetrics.evaluate([row], wanted, settings=settings)
-    assert [one.status for one in result.manifest.metrics] == [{"scored": 1}] * 4
+    result = ragmetrics.evaluate([row], [*wanted, "nugget_recall"], settings=settings)
+    assert [one.status for one in result.manifest.metrics] == [{"scored": 1}] * 5
     details = result.scores().set_index("metric")["details"]
     assert len(details["context_relevance"]["grades"]) == 12
     assert details["context_recall"]["attributed"] == [True]
+    assert details["nugget_recall"]["support"] == [2]
 
 
 def test_a_context_that_is_too_long_alone_fails_with_its_length(

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from ragmetrics.config import JudgeSettings, make_settings
 from ragmetrics.errors import InputError, Unanswered
-from ragmetrics.judges import prompt_translation as translation, translate
+from ragmetrics.judges import asking, translate
 from ragmetrics.judges.base import Reply
 from ragmetrics.metrics import GRADE, NEEDED, SUPPORT, metrics, prompts_of
 from ragmetrics.metrics.bundled.response_relevancy import QUESTIONS
@@ -57,7 +57,7 @@ def ask_scripted(
 
     def translated(prompt: Prompt, *scripts: Translator) -> tuple[Prompt | Unanswered, Scripted]:
         judge = Scripted(*scripts)
-        monkeypatch.setattr(translation, "make_judge", lambda *_: judge)
+        monkeypatch.setattr(asking, "make_judge", lambda *_, **__: judge)
         settings = make_settings({"judge": {"name": "openai", "base_url": "http://nowhere"}})
         (found,) = translate(settings, [prompt], "de-AT")
         return found, judge
@@ -173,11 +173,11 @@ def test_of_a_panel_the_first_that_can_translate_is_asked(
     """With room for a reply that is longer than a verdict."""
     seen: list[Any] = []
 
-    def make(settings: Any) -> Scripted:
+    def make(settings: Any, **_: Any) -> Scripted:
         seen.append(settings)
         return Scripted(shouted)
 
-    monkeypatch.setattr(translation, "make_judge", make)
+    monkeypatch.setattr(asking, "make_judge", make)
     judges = ["lexical", {"name": "openai", "base_url": "http://nowhere", "max_tokens": 500}]
     (found,) = translate(make_settings({"judges": judges}), [GRADE], "xx")
     assert isinstance(found, Prompt)

@@ -126,6 +126,23 @@ class TestRows:
         ):
             assert told in page
 
+    @pytest.mark.parametrize(
+        ("support", "told"),
+        [([2, 1], ["✓ vital, supportedA.", "✗ okay, partly supportedB."]), ([2], []), ([7, 0], [])],
+    )
+    def test_nuggets_have_their_importance_and_their_support(
+        self, site: Site, support: list[int], told: list[str]
+    ) -> None:
+        """Verdicts that do not fit the nuggets are left out."""
+        nuggets = (
+            {"text": "A.", "importance": "vital"},
+            {"text": "B.", "importance": "okay"},
+        )
+        row = worst_row("q-1", "How?", details={"nugget_recall": {"support": support}})
+        page = text(site.rows(replace(row, row=replace(row.row, nuggets=nuggets))))
+        assert all(words in page for words in told)
+        assert ("Nuggets" in page) == bool(told)
+
     def test_why_a_row_is_kept(self, site: Site) -> None:
         """A row says in which metrics its question fell, how far by the first; else in which it is
         among the worst.
