@@ -22,13 +22,12 @@ from .row import (
     FIELDS as FIELDS,
     MAX_CONTEXTS as MAX_CONTEXTS,
     Time as Time,
-    IMPORTANCE as IMPORTANCE,
-    Nugget as Nugget,
 )
 from .trace_link import (
     check_trace_url as check_trace_url,
     trace_address as trace_address,
 )
+from .nugget import IMPORTANCE as IMPORTANCE
 from .decisions import (
     Distribution as Distribution,
     HasStrengths as HasStrengths,

@@ -22,6 +22,7 @@ from pydantic import (
 )
 
 from ragmetrics.errors import RagmetricsError
+from ragmetrics.records.nugget import Nugget
 from ragmetrics.text import normalise
 
 if TYPE_CHECKING:
@@ -135,22 +136,6 @@ class Hop(NamedTuple):
 
     query: str
     contexts: tuple[str, ...]
-
-
-def _nugget(value: object) -> object:
-    """The text and the importance of a nugget, without what else a tool says of it."""
-    if not isinstance(value, Mapping):
-        return value
-    text, importance = value.get("text"), value.get("importance")
-    if not isinstance(text, str) or not text.strip() or importance not in IMPORTANCE:
-        raise ValueError("should have a text, and as importance vital or okay")
-    return {"text": text, "importance": importance}
-
-
-IMPORTANCE = ("vital", "okay")
-Nugget = Annotated[dict[str, str], BeforeValidator(_nugget)]
-"""A fact that a right answer states, as TREC's nuggetizer writes it:
-`{"text": "It opened in 1889.", "importance": "vital"}`."""
 
 
 @dataclass(frozen=True, slots=True)
