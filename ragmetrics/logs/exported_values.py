@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -57,6 +58,8 @@ _IDS = (
 _SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_score", "_score")
 _LISTS = ("documents", "output", "docs", "results", "matches")
 
+_FEEDBACK = re.compile(r"feedback|thumb|rating|stars|csat|satisf|vote|user.?score", re.IGNORECASE)
+
 _TIME = TypeAdapter[datetime | None](Time)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,6 +80,11 @@ def identifier(value: Any) -> str | None:
     if type(value) is int:
         return str(value)
     return value if isinstance(value, str) and value else None
+
+
+def is_feedback(name: Any) -> bool:
+    """Whether a tool's name of a value is one of what users said: `user-feedback`, `thumbs`."""
+    return isinstance(name, str) and bool(_FEEDBACK.search(name))
 
 
 def structured(value: Any, mime: Any = None) -> Any:

@@ -57,6 +57,8 @@ class Span:
     response: str | None = None
     about: Mapping[str, Any] = field(default_factory=dict)
     """Fields (tags, index_build, language) for rows of the trace that lack them."""
+    did: Mapping[str, Any] = field(default_factory=dict)
+    """What users did: fields (feedback, a list of clicked_context_ids) of the rows of the trace."""
     source: Mapping[str, Any] = field(default_factory=dict)
     """The record to which `columns:` is applied."""
 
@@ -80,6 +82,8 @@ class Preset:
     """The top-level keys of a record that it reads, or the first part of dotted keys."""
     rows: bool = False
     """True where a record is a row and no span: then an optional field may be unreadable."""
+    ids_only: bool = False
+    """True where a log has the ids of contexts, which stand for their texts."""
 
     @property
     def title(self) -> str:

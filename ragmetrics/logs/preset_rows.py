@@ -29,6 +29,8 @@ MOST_TEXT = 64 << 20
 """Largest number of characters in all open traces."""
 _OVERHEAD = 500
 """Added to the size of every span, so that the number of small spans is bounded too."""
+_MOST_KEPT = 200_000
+"""Closed traces without a row of which it is kept what users did, as in a file of its own."""
 AGAIN = Skipped("span that its trace has already")
 INSIDE = Skipped("retrieval inside another retrieval")
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -108,13 +110,16 @@ class Traces:
         self._most_traces, self._most_text = most_traces, most_text
         self._open: dict[str, _Trace] = {}
         self._held = 0
+        self._kept: dict[str, dict[str, Any]] = {}
+        self._clicks = False
 
     def add(self, place: Place, span: Span) -> Iterator[Item]:
         """Add a span. Returns the oldest traces if there is no room for more."""
         if span.trace is None:
-            yield from _joined([(place, span)])
+            yield from _joined([(place, span)], span.did)
             return
         trace = self._open.setdefault(span.trace, _Trace())
+        self._clicks |= not span.retrieval and "clicked_context_ids" in span.did
         size = _size(span)
         trace.spans.append((place, span))
         trace.size += size
@@ -130,7 +135,14 @@ class Traces:
     def _close(self, name: str) -> Iterator[Item]:
         trace = self._open.pop(name)
         self._held -= trace.size
-        yield from _joined(trace.spans)
+        did = _did([span for _, span in trace.spans], self._kept.pop(name, {}))
+        if did and not any(span.retrieval for _, span in trace.spans):
+            self._kept[name] = did
+            if len(self._kept) > _MOST_KEPT:
+                self._kept.pop(next(iter(self._kept)))
+        if not self._clicks:  # a log without events does not say that nothing was clicked
+            did.pop("clicked_context_ids", None)
+        yield from _joined(trace.spans, did)
 
 
 def _size(span: Span) -> int:
@@ -141,8 +153,17 @@ def _size(span: Span) -> int:
     return _OVERHEAD + sum(len(text) for text in texts if isinstance(text, str))
 
 
-def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
-    """The results of the spans of one trace, in their order."""
+def _did(spans: list[Span], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What users did with a trace: all clicks, and what they said last."""
+    did = dict(before)
+    for span in sorted(spans, key=lambda span: span.start or _BEGINNING):
+        for name, value in span.did.items():
+            did[name] = [*did.get(name, ()), *value] if isinstance(value, list) else value
+    return did
+
+
+def _joined(spans: list[tuple[Place, Span]], did: Mapping[str, Any]) -> Iterator[Item]:
+    """The results of the spans of one trace, in their order; `did` is what users did with it."""
     fresh, seen = [], set()
     for place, span in spans:
         if span.id is not None and span.id in seen:
@@ -161,13 +182,15 @@ def _joined(spans: list[tuple[Place, Span]]) -> Iterator[Item]:
         if span.retrieval and tree.inside(span):
             yield place, INSIDE
         elif isinstance(span.item, dict):
-            row = _completed(_with_ids(span, span.item), root, call, answer)
+            row = {**did, **_completed(_with_ids(span, span.item), root, call, answer)}
             is_hop = len(retrievals) > 1 and not batch
             yield place, _hop(row, root, retrievals.index(span) + 1) if is_hop else row
         elif span.item is not None:
             yield place, span.item
         elif span is answer:
             yield place, Skipped(f"{span.kind}: gave a row its response")
+        elif span.did and span.id is None:
+            yield place, Skipped(f"{span.kind}: what a user did")
         else:
             yield place, Skipped(f"{span.kind}: not a retrieval")
 

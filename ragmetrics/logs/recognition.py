@@ -29,7 +29,7 @@ from ragmetrics.logs.key_names import (
     tag_paths,
     texts_of_items,
 )
-from ragmetrics.logs.preset import Place
+from ragmetrics.logs.preset import Place, Skipped
 from ragmetrics.logs.preset_rows import interpret
 from ragmetrics.logs.record_paths import first_records, is_record, paths_of, samples_of, values_of
 from ragmetrics.records import FIELDS, REQUIRED, BadRow, LogRow, read_row
@@ -156,6 +156,8 @@ def _row(record: Any, *, golden: bool = False, separator: str | None = None) -> 
 def _rows_of_preset(name: str, records: Sequence[Mapping[str, Any]]) -> int:
     places = ((Place("", number), record) for number, record in enumerate(records))
     items = interpret(PRESETS.find(name), places, {})
+    if PRESETS.find(name).ids_only:  # a log of its own: events may come before the first row
+        return sum(isinstance(item, Mapping | Skipped) for _, item in items)
     rows = (_row(item) for _, item in items if isinstance(item, Mapping))
     return sum(
         row is not None and fits("retrieved_contexts", [[*row.retrieved_contexts]]) for row in rows

@@ -15,6 +15,9 @@ A downloaded trace (`trace-ID.json`) is read too. In projects without `RETRIEVER
 in its name whose output is a list of documents counts. Paths of `columns:` may begin with `trace.`. Tags:
 `environment`, `release`, `version`, `trace`.
 
+A score of the table *Scores* is feedback if its source is the API and its name has a word such as `feedback`,
+`thumbs`, `rating` or `csat`. Put both tables into one folder.
+
 ```jsonl
 {"id": "obs-2", "trace_id": "trace-1", "type": "RETRIEVER", "name": "faq-retriever", "parent_observation_id": "obs-1", "start_time": "2026-11-19 08:00:01.250000", "input": "Do I need to bring a helmet?", "output": "[{\"id\": \"faq-1\", \"page_content\": \"Helmets are lent free of charge at every station with staff.\", \"metadata\": {\"source\": \"faq.md\"}, \"type\": \"Document\"}, {\"id\": \"faq-9\", \"page_content\": \"Stations are open from 6 to 23 hours.\", \"metadata\": {\"source\": \"faq.md\"}, \"type\": \"Document\"}]", "metadata": {"index_build": "2026-11-18"}, "environment": "production", "level": "DEFAULT", "trace_name": "help-desk"}
 {"id": "obs-3", "trace_id": "trace-1", "type": "GENERATION", "name": "answer", "parent_observation_id": "obs-1", "start_time": "2026-11-19 08:00:02.000000", "input": "[{\"role\": \"user\", \"content\": \"Answer with these passages: ...\"}]", "output": "{\"role\": \"assistant\", \"content\": \"No, helmets are lent at staffed stations.\"}", "provided_model_name": "gpt-4.1-mini", "environment": "production", "level": "DEFAULT"}
@@ -36,6 +39,8 @@ from ragmetrics.logs.exported_values import (
     documents_in,
     first,
     identifier,
+    is_feedback,
+    moment,
     question_in,
     structured,
 )
@@ -71,11 +76,12 @@ _ROOT = ("isRootObservation", "is_root_observation")
 def _read(record: Mapping[str, Any]) -> Iterator[Span | Skipped | BadRow]:
     trace = record.get("trace")
     if isinstance(trace, Mapping):  # a trace downloaded from the UI
-        record = {**trace, "observations": record.get("observations", trace.get("observations"))}
+        below = {key: record.get(key, trace.get(key)) for key in ("observations", "scores")}
+        record = {**trace, **below}
     if at(record, "type") is not None:
         yield _observation(record, identifier(first(record, *_LAYOUT.trace)))
     elif first(record, *_LAYOUT.trace) is not None:
-        yield Skipped("score: not a retrieval")
+        yield _score(record, identifier(first(record, *_LAYOUT.trace)))
     elif identifier(at(record, "id")) is None:
         raise BadRow("neither an observation nor a trace: no type, no trace id, no id")
     else:
@@ -92,13 +98,28 @@ def _trace(record: Mapping[str, Any]) -> Iterator[Span | BadRow]:
         response=answer_in(structured(at(record, "output"))),
         about=_LAYOUT.about(record, structured(at(record, "metadata")), trace=_LAYOUT.name),
     )
-    above = {key: value for key, value in record.items() if key != "observations"}
+    scores = structured(record.get("scores"))
+    for score in scores if isinstance(scores, list) else []:
+        if isinstance(score, Mapping) and isinstance(found := _score(score, name), Span):
+            yield found
+    above = {key: value for key, value in record.items() if key not in ("observations", "scores")}
     observations = structured(record.get("observations"))
     for observation in observations if isinstance(observations, list) else []:
         if isinstance(observation, Mapping):
             yield _observation({**observation, "trace": above}, name)
         elif not isinstance(observation, str):  # ids, in the API's list of traces
             yield BadRow("observations: not a list of objects or ids")
+
+
+def _score(record: Mapping[str, Any], trace: str | None) -> Span | Skipped:
+    """What a user said; scores of evaluators and of people who annotate are none."""
+    kind, source = first(record, "dataType", "data_type"), at(record, "source")
+    categorical = kind == "CATEGORICAL"
+    value = first(record, *(("stringValue", "string_value") if categorical else ()), "value")
+    if not is_feedback(at(record, "name")) or source not in (None, "API") or value is None:
+        return Skipped("score: not a retrieval")
+    start = moment(first(record, "timestamp", "createdAt", "created_at"))
+    return Span(kind="score", trace=trace, start=start, did={"feedback": value})
 
 
 def _observation(record: Mapping[str, Any], trace: str | None) -> Span:
@@ -131,5 +152,9 @@ def _documents(record: Mapping[str, Any]) -> list[Any]:
     return documents
 
 
-_OTHERS = frozenset(["trace", "observations", "type", "level", "metadata", *_ROOT])
+_OF_SCORES = ("scores", "value", "stringValue", "string_value", "dataType", "data_type", "source")
+_TIMES = ("timestamp", "createdAt", "created_at")
+_OTHERS = frozenset(
+    ["trace", "observations", "type", "level", "metadata", *_ROOT, *_OF_SCORES, *_TIMES]
+)
 langfuse = Preset("langfuse", __doc__, _read, _LAYOUT.columns | _OTHERS)

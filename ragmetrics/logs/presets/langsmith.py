@@ -10,10 +10,11 @@ It also reads the bulk export (Parquet), the API's `{"runs": [...]}`, and the fo
 `langsmith trace export DIRECTORY --full`. Tags: `project`, `revision` and, of the metadata of the
 root run, `tenant`, `environment`, `region`, `channel`, `section`, `product`, `team` and the like. The
 build is `index_build` or `index_version` of the metadata. A tag of the root run such as `tenant:acme` counts as such
-metadata.
+metadata. Feedback is read from `feedback_stats` of a run of the trace, under keys such as `user_score`, `thumbs` or
+`rating`.
 
 ```jsonl
-{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "tags": ["production", "section:stations"], "extra": {"metadata": {"revision_id": "v12", "tenant": "acme", "user_id": "u-7"}}}
+{"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": null, "name": "rag_pipeline", "run_type": "chain", "start_time": "2026-11-19T08:00:01", "inputs": {"question": "Do I need to bring a helmet?"}, "outputs": {"answer": "No, helmets are lent at staffed stations."}, "session_name": "help-desk", "tags": ["production", "section:stations"], "feedback_stats": {"user_score": {"n": 1, "avg": 1.0, "values": {}}}, "extra": {"metadata": {"revision_id": "v12", "tenant": "acme", "user_id": "u-7"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a11", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "VectorStoreRetriever", "run_type": "retriever", "start_time": "2026-11-19T08:00:01.250000", "inputs": {"query": "Do I need to bring a helmet?"}, "outputs": {"documents": [{"id": "faq-1", "page_content": "Helmets are lent free of charge at every station with staff.", "metadata": {"source": "faq.md"}, "type": "Document"}, {"id": "faq-9", "page_content": "Stations are open from 6 to 23 hours.", "metadata": {"source": "faq.md"}, "type": "Document"}]}, "extra": {"metadata": {"index_build": "2026-11-18"}}}
 {"id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a12", "trace_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "parent_run_id": "3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01", "name": "ChatOpenAI", "run_type": "llm", "start_time": "2026-11-19T08:00:02", "inputs": {"messages": [[{"type": "human", "content": "Answer with these passages: ..."}]]}, "outputs": {"generations": [[{"text": "No, helmets are lent at staffed stations."}]]}, "extra": {"metadata": {"ls_model_name": "gpt-4.1-mini"}}}
 {"run_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "trace_id": "8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02", "parent_run_id": null, "name": "retrieve_docs", "run_type": "retriever", "start_time": "2026-11-19T08:01:00", "inputs": {"query": "How much is the deposit?"}, "outputs": {"output": [{"page_content": "A deposit of 50 euros is held on your card until the bicycle is back.", "type": "Document", "metadata": {"doc_id": "faq-2", "score": 0.7}}]}}
@@ -28,7 +29,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ragmetrics.logs.exported_values import at, documents_in, first, identifier, structured
+from ragmetrics.logs.exported_values import (
+    at,
+    documents_in,
+    first,
+    identifier,
+    is_feedback,
+    structured,
+)
 from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
@@ -81,7 +89,7 @@ def _run(run: Mapping[str, Any]) -> Span:
         extra = run["extra"] if isinstance(run["extra"], Mapping) else {}
         run = {**run, "extra": {**extra, "metadata": metadata}}
         layout = _with_tags(metadata)
-    return layout.span(
+    found = layout.span(
         run,
         f"{kind} run",
         {
@@ -96,6 +104,20 @@ def _run(run: Mapping[str, Any]) -> Span:
         documents=_documents,
         trace=identifier(at(run, "trace_id")),
     )
+    return replace(found, did=_feedback(structured(at(run, "feedback_stats"))))
+
+
+def _feedback(stats: Any) -> dict[str, Any]:
+    """What users said of a run: the mean of their scores, else the category of most of them."""
+    for name, found in stats.items() if isinstance(stats, Mapping) else ():
+        values = structured(at(found, "values"))
+        if is_feedback(name) and type(mean := at(found, "avg")) in (int, float):
+            return {"feedback": mean}
+        counts = values if isinstance(values, Mapping) else {}
+        known = [name for name, count in counts.items() if type(count) is int]
+        if is_feedback(name) and known:
+            return {"feedback": max(known, key=lambda one: counts[one])}
+    return {}
 
 
 def _tagged(tags: Any, metadata: Any) -> dict[str, Any]:
@@ -129,5 +151,6 @@ langsmith = Preset(
     "langsmith",
     __doc__,
     _read,
-    _LAYOUT.columns | {"run_type", "child_runs", "error", "trace_id", "extra", "tags"},
+    _LAYOUT.columns
+    | {"run_type", "child_runs", "error", "trace_id", "extra", "tags", "feedback_stats"},
 )

@@ -76,6 +76,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             index_build="2026-11-18",
             trace_id="5b8efff798038103d269b633813fc60c",
             span_id="eee19b7ec3c1b174",
+            feedback="1",
             tags={"model": "gpt-4.1-mini", "retriever": "VectorStoreRetriever"},
         ),
         LogRow(
@@ -110,6 +111,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             index_build="2026-11-18",
             trace_id="trace-1",
             span_id="obs-2",
+            feedback="1",
             tags={
                 "environment": "production",
                 "release": "v12",
@@ -172,6 +174,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             index_build="2026-11-18",
             trace_id="3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a01",
             span_id="3f0c2a9e-6f1d-4d0a-9a35-0d5b1c7e8a11",
+            feedback="1",
             tags={
                 "project": "help-desk",
                 "revision": "v12",
@@ -193,6 +196,31 @@ SAMPLES: dict[str, list[LogRow]] = {
             tags={"retriever": "retrieve_docs"},
         ),
     ],
+    "ubi": [
+        LogRow(
+            "q-1",
+            Q_HELMET,
+            ("faq-9", "faq-1"),
+            at(1),
+            retrieved_context_ids=("faq-9", "faq-1"),
+            index_build="2026-11-18",
+            trace_id="q-1",
+            span_id="q-1",
+            feedback="thumbs_up",
+            clicked_context_ids=("faq-1",),
+            tags={"application": "help-desk"},
+        ),
+        LogRow(
+            "q-2",
+            Q_DEPOSIT,
+            ("faq-2",),
+            at(0, minute=1),
+            retrieved_context_ids=("faq-2",),
+            trace_id="q-2",
+            span_id="q-2",
+            clicked_context_ids=(),
+        ),
+    ],
 }
 LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
     "ragas": (
@@ -209,7 +237,7 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
             "SPAN observation: gave a row its response": 1,
             "trace: gave a row its response": 1,
             "GENERATION observation: not a retrieval": 1,
-            "score: not a retrieval": 1,
+            "score: what a user did": 1,
         },
     ),
     "otel": (
@@ -227,6 +255,14 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
             "chain run: gave a row its response": 1,
             "llm run: not a retrieval": 1,
             "retrieval that failed": 1,
+        },
+    ),
+    "ubi": (
+        "query_response_hit_ids: no list of ids",
+        {
+            "impression event: what a user did": 1,
+            "click event: what a user did": 1,
+            "other event: what a user did": 1,
         },
     ),
 }
@@ -498,10 +534,35 @@ JSON = st.recursive(
 )
 KEYS = {
     "ragas": ["question", "contexts", "ground_truths", "user_input", "tags"],
-    "openinference": ["span_kind", "attributes", "attributes.retrieval.documents", "context"],
-    "langfuse": ["id", "type", "traceId", "trace", "observations", "input", "output", "metadata"],
+    "openinference": [
+        "span_kind",
+        "attributes",
+        "attributes.retrieval.documents",
+        "context",
+        "annotations",
+    ],
+    "langfuse": [
+        "id",
+        "type",
+        "traceId",
+        "trace",
+        "observations",
+        "input",
+        "output",
+        "name",
+        "value",
+    ],
     "otel": ["resourceSpans", "attributes", "events", "context", "resource", "start_time"],
-    "langsmith": ["run_type", "id", "trace_id", "inputs", "outputs", "child_runs", "extra"],
+    "langsmith": [
+        "run_type",
+        "id",
+        "trace_id",
+        "inputs",
+        "outputs",
+        "child_runs",
+        "feedback_stats",
+    ],
+    "ubi": ["query_id", "user_query", "action_name", "event_attributes", "query_response_hit_ids"],
 }
 KINDS = st.sampled_from(["RETRIEVER", "retriever", "LLM", "llm", "SPAN", "t", "[]", "{"])
 
