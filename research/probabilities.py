@@ -8,7 +8,8 @@ For each metric of each labelled set:
   other questions: the mean of 20 draws of rows, as people label them, and of 20 draws of whole
   questions. `chance` is what the plain error would be for labels drawn by these very probabilities:
   the bias that the figure is given without. `left` is the error that 60 independent labels leave
-  where the fit has the right form: labels drawn by the probabilities of a fit on all of them;
+  where the fit has the right form: labels drawn by the probabilities of a fit on all of them. `by
+  all` is the error by all labels, each probability from a fit without the questions of its fold;
 - nights of 400 questions drawn from the set: the variance of the mean of expectations, divided by
   that of the mean of verdicts (as the judge gives them today; as the likelier of both), and how often
   the 95% interval holds the mean of the set and the mean of the labels. Probabilities are by a fit
@@ -223,7 +224,8 @@ def line(judged: Judged, count: int = NIGHTS) -> str:
         f"| {judged.name} ({mark}) | {judged.judge} | {_auc(judged):.3f} "
         f"| {_error(judged.labels, judged.strengths, judged.questions):.3f} "
         f"| {by_row[0]:.3f} | {by_question[0]:.3f} | {by_row[1]:.3f} | {by_row[2]:.3f} "
-        f"| {error_left(judged):.3f} | {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
+        f"| {error_left(judged):.3f} | {_error(judged.labels, fitted, judged.questions):.3f} "
+        f"| {ratios[0]} | {ratios[1]} | {soft[1]:.1%} | {soft[2]:.1%} | {hard[2]:.1%} "
         f"| {hard[3]:,.0f} | {soft[3]:,.0f} | {draws(judged, fitted)} |"
     )
 
@@ -254,10 +256,10 @@ def report(
     """The table, line by line."""
     yield (
         "| set, metric | judge | AUC | error of strengths | after 60 labels of rows | of questions "
-        "| rows, plain | chance | left "
+        "| rows, plain | chance | left | by all "
         "| variance of the mean, of verdicts | of likelier | coverage, own mean | labels' mean "
         "| verdicts: labels' mean | rows, verdicts | rows, expectations | active, by bins | by p (1 - p) |"
     )
-    yield "|---" * 18 + "|"
+    yield "|---" * 19 + "|"
     for judged in read(judges):
         yield line(judged, count)

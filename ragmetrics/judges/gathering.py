@@ -136,7 +136,7 @@ class Gathering(Generic[K, T, R]):
             task = asyncio.create_task(self._run(key, waiting))
 
         def end(_: asyncio.Future[R]) -> None:
-            if all(one.future.done() for one in waiting):
+            if not task.done() and all(one.future.done() for one in waiting):
                 task.cancel()  # nobody waits any more: no further request is sent
 
         for question in waiting:
