@@ -181,9 +181,9 @@ def nuggets(
     if out is not None:
         console.print(f"Written: {out}")
     if review is not None and found.reviews:
-        from ragmetrics.dashboard import write_nugget_page
+        from ragmetrics.dashboard import write_label_page
 
-        write_nugget_page(review, found.reviews)
+        write_label_page(review, found.reviews)
         console.print(
             f"Written: {review}, {plural(len(found.reviews), 'question')} to review. "
             "Next: download the file there, then `ragmetrics golden add`."

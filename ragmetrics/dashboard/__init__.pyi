@@ -58,7 +58,6 @@ from .templating import (
 from .labelling_page import (
     write_label_page as write_label_page,
     write_labelling_page as write_labelling_page,
-    write_nugget_page as write_nugget_page,
 )
 from .page import (
     PAGES as PAGES,

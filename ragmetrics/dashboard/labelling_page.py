@@ -41,16 +41,18 @@ def write_labelling_page(path: Path, suggestions: Sequence[Suggestion]) -> None:
     _write(path, "labelling.html", "labelling_golden.js", entries, "suggestions.jsonl")
 
 
-def write_label_page(path: Path, suggestions: Sequence[LabelSuggestion]) -> None:
-    """Write the page of some rows to label."""
-    entries = [_row_entry(suggestion) for suggestion in suggestions]
-    _write(path, "label_rows.html", "label_rows.js", entries, "labels.jsonl")
-
-
-def write_nugget_page(path: Path, reviews: Sequence[NuggetReview]) -> None:
-    """Write the page of some golden questions whose nuggets are reviewed."""
-    entries = [_nugget_entry(review) for review in reviews]
-    _write(path, "label_nuggets.html", "label_rows.js", entries, "nuggets.jsonl")
+def write_label_page(
+    path: Path, suggestions: Sequence[LabelSuggestion] | Sequence[NuggetReview]
+) -> None:
+    """Write the page of some rows to label, or of golden questions whose nuggets are reviewed."""
+    rows = [one for one in suggestions if isinstance(one, LabelSuggestion)]
+    reviews = [one for one in suggestions if isinstance(one, NuggetReview)]
+    if reviews:
+        entries = list(map(_nugget_entry, reviews))
+        _write(path, "label_nuggets.html", "label_rows.js", entries, "nuggets.jsonl")
+    else:
+        entries = list(map(_row_entry, rows))
+        _write(path, "label_rows.html", "label_rows.js", entries, "labels.jsonl")
 
 
 def _write(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ragmetrics.config import Settings, load_settings, make_settings
-from ragmetrics.dashboard import write_nugget_page
+from ragmetrics.dashboard import write_label_page
 from ragmetrics.errors import InputError, UnreadableReply
 from ragmetrics.logs import GoldenSet, golden_set
 from ragmetrics.passages import add_to_golden_set, cut_golden_nuggets, read_golden_rows
@@ -202,7 +202,7 @@ def test_nuggets_are_reviewed_by_the_keyboard(settings: Settings, visit: Visit) 
     evil = "<img src=x onerror=alert(1)>"
     found = cut_golden_nuggets(settings, Path("golden.jsonl")).reviews
     hostile = found[1].model_copy(update={"nuggets": [{"text": evil, "importance": "okay"}]})
-    write_nugget_page(Path("r.html"), [found[0], hostile])
+    write_label_page(Path("r.html"), [found[0], hostile])
     tab = visit.page
     tab.goto(Path("r.html").absolute().as_uri())
     assert "It is 330 m high. (the judge: vital)" in tab.inner_text("#groups")
