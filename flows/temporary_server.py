@@ -26,13 +26,6 @@ _SETTINGS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_PROFILES_PATH")
 _STOP_SECONDS = 5.0
 _started: list[str] = []
 """The address of the server of this process, once it is started."""
-_COLLECT_SELDOM = "import gc; gc.set_threshold(100_000, 50, 100)"
-"""A fifth of the time of the server's imports is the search for cycles."""
-_END_WITH_PARENT = (
-    "import os, sys, threading; "
-    "threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()"
-)
-"""A run that is killed closes the server's standard input, and nothing else stops the server."""
 
 
 def start() -> bool:
@@ -107,24 +100,22 @@ def _text_of(file: Path) -> str:
 
 
 def _run(listening: int) -> subprocess.Popen[bytes]:
-    """The server as Prefect starts it: without its pages, and with the services of a short life."""
-    command = [
-        *(
-            sys.executable,
-            "-c",
-            f"{_COLLECT_SELDOM}; {_END_WITH_PARENT}; import uvicorn; uvicorn.main()",
-        ),
-        *("--factory", "prefect.server.api.server:create_app"),
-        *("--fd", str(listening), "--log-level", "error", "--lifespan", "on"),
-    ]
+    """The server as Prefect starts it, without its pages and the services of a long life. Types of
+    blocks are not registered: for that, Prefect imports all that is installed for it.
+    """
+    script = Path(__file__).with_name("server_process.py")
     environment = {
         **os.environ,
         "PREFECT_UI_ENABLED": "0",
+        "PREFECT_API_BLOCKS_REGISTER_ON_START": "0",
+        "PREFECT_MEMOIZE_BLOCK_AUTO_REGISTRATION": "0",
         "PREFECT__SERVER_EPHEMERAL": "1",
-        "PREFECT__SERVER_FINAL": "1",
     }
     return subprocess.Popen(  # noqa: S603
-        command, env=environment, pass_fds=(listening,), stdin=subprocess.PIPE
+        [sys.executable, "-P", str(script), str(listening)],
+        env=environment,
+        pass_fds=(listening,),
+        stdin=subprocess.PIPE,
     )
 
 

@@ -27,7 +27,7 @@ from tests.fakes.clients import Bucket, JudgeServer
 from tests.fakes.command import Ended, Run
 from tests.fakes.in_process import alone
 from tests.fakes.offline import isolate, skip_or_fail, unplug
-from tests.fakes.prefect_database import write_database, write_database_if_known
+from tests.fakes.prefect_database import write_database
 from tests.fakes.processes import ROOT, running
 from tests.fakes.retriever import SearchServer
 from tests.fakes.slack import SlackServer
@@ -94,7 +94,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Isolate this process, and the servers it starts, before anything imports Prefect."""
     home = tempfile.mkdtemp(prefix="ragmetrics-tests-")
-    write_database_if_known(Path(home) / "prefect.db")
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
     isolate(os.environ, prefect_home=home)
     unplug()
