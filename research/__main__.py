@@ -28,6 +28,7 @@ from research import (
     probabilities,
     prediction_powered,
     topics,
+    traces,
     weekdays,
     whatif,
 )
@@ -48,6 +49,7 @@ STUDIES = {
     "feedback": Study(
         feedback_coverage.report, feedback_coverage.TRIALS, "docs/how-to/user-feedback.md"
     ),
+    "traces": Study(traces.report, traces.TRIALS, "docs/how-to/logs.md"),
     "alarms": Study(
         lambda rows: false_alarms.report(rows, min(500, rows)), 1_000, "docs/explanation/statistics.md"
     ),

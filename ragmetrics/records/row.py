@@ -186,7 +186,7 @@ class LogRow:
     def hops(self) -> list[Hop]:
         """The retrievals of the row in order: one, if the log does not say that there were more."""
         sizes, queries = self.hop_sizes or (), self.hop_queries or ()
-        if len(sizes) != len(queries) or sum(sizes) != len(self.retrieved_contexts):
+        if not sizes or len(sizes) != len(queries) or sum(sizes) != len(self.retrieved_contexts):
             return [Hop(self.user_input, self.retrieved_contexts)]
         contexts = iter(self.retrieved_contexts)
         parts = (tuple(islice(contexts, size)) for size in sizes)

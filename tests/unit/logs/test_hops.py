@@ -59,6 +59,11 @@ def test_rows_without_a_hop_or_a_trace_stay_as_they_are(lacks: str, tmp_path: Pa
     assert not counts.skipped
 
 
+def test_a_single_retrieval_that_found_nothing_is_one_hop() -> None:
+    """Pages and metrics show it as an empty retrieval."""
+    assert LogRow("1", "q", ()).hops == [("q", ())]
+
+
 def test_spans_of_a_preset_are_joined_by_their_trace(tmp_path: Path) -> None:
     """An agent's two retrievals are one row with its question, its answer and its root span."""
     spans = [
