@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from ragmetrics.messages.blocks import Block, Place, Quote, Section, Text
 from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.messages.users_noticed import users_noticed
 from ragmetrics.metrics import display_name
 from ragmetrics.records import (
     BUILDS,
@@ -92,6 +93,7 @@ def night_story(
             *(_what(incident, manifest, since) for incident in incidents[:_MOST_INCIDENTS]),
             *([f"And {left} more: see the rules."] if left > 0 else []),
             *(_fall(fall, since, also=also) for fall in falls[:_MOST_FALLS]),
+            *users_noticed(measured, falls, manifest),
         ),
         where=tuple(_places(fell[:_MOST_PLACES], manifest, link)),
         why=why if fell or falls else (),
