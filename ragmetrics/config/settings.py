@@ -123,6 +123,8 @@ class Settings(BaseSettings):
     labels: str | None = None
     """Labels that people gave to rows of nights: a file, a folder or a glob. Each mean is then also
     shown as people would judge it."""
+    feedback_labels: dict[str, str] = Field(default_factory=dict)
+    """A metric, and the one by which users label it: `{response_relevancy: user_feedback}`."""
     preset: PresetName | None = None
     """The tool that wrote the logs. None: rows in ragmetrics' own layout."""
     columns: dict[str, str] = Field(default_factory=dict)

@@ -114,7 +114,7 @@ def _manifest(
     compared = _compared(settings, alerts, manifest.date)
     earlier = across_change(compared, bridge)
     states = alerts.states(earlier, silent=manifest.silent)
-    if settings.labels:
+    if settings.labels or settings.feedback_labels:
         manifest = with_people(settings, files, manifest, compared, history.calibrations)
     night = _night(settings, files, history, manifest, scores, earlier, bridge)
     told = states.notified

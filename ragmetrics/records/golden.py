@@ -169,6 +169,8 @@ class PeopleMean(Record):
     """Krippendorff's alpha of several people on the same rows."""
     uneven: float | None = None
     """p of the same bias on all labelled nights."""
+    answered: float | None = None
+    """Share of tonight's rows with feedback, where it is the labels; None: people drew the rows."""
 
     @property
     def differs(self) -> bool:
@@ -192,6 +194,11 @@ class PeopleMean(Record):
             text += ", no significant difference"
         if self.uneven is not None and self.uneven < UNEVEN:
             text += "; its bias differs between nights: label rows of this night"
+        if self.answered is not None:
+            text += (
+                f"; labels are feedback, given on {self.answered:.1%} of rows: if content users "
+                "answer more or less often than others, it is not the mean of all users"
+            )
         return text
 
 

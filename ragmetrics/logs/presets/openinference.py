@@ -90,7 +90,7 @@ def _span(span: Mapping[str, Any]) -> Span:
 
 def _feedback(annotations: Any) -> dict[str, Any]:
     """What a user said of a span, by the last annotation that is feedback."""
-    for annotation in reversed(annotations if isinstance(annotations, list) else ()):
+    for annotation in reversed(annotations) if isinstance(annotations, list) else ():
         said = first(annotation, "result.score", "result.label")
         by_user = at(annotation, "annotator_kind") == "HUMAN" and is_feedback(
             at(annotation, "name")

@@ -147,9 +147,13 @@ def _check(labels: Labels, contexts: Sequence[str]) -> None:
             )
 
 
-def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
-    """The rows of a night whose contexts were graded. Raises InputError if there is no such night,
-    or none of its rows has grades.
+def read_judged_night(
+    files: Files | None, day: str, by_users: Mapping[str, str] | None = None
+) -> Iterator[LabelledRow]:
+    """The rows of a night whose contexts were graded, or whose users said what they think.
+
+    `by_users` are the settings' `feedback_labels`: what users said is a gold figure of the metric.
+    Raises InputError if there is no such night, or it has no such scores.
     """
     if files is None:
         raise InputError(f"{NIGHT}{day}: a night is in a store: name it with --store or --settings")
@@ -160,17 +164,19 @@ def read_judged_night(files: Files | None, day: str) -> Iterator[LabelledRow]:
     found = Runs(files).current(wanted)
     if found is None:
         raise InputError(f"{NIGHT}{day}: there is no such night in {files.uri()}")
-    if not any(metric.metric == _METRIC for metric in found.metrics):
+    by_users = {name: by for name, by in (by_users or {}).items() if found.summary(by)}
+    if found.summary(_METRIC) is None and not by_users:
         raise InputError(f"{NIGHT}{day}: {_METRIC} was not scored")
     ref = RunRef.of(found)
     for shard in range(ref.shards):
         rows = range(len(StoredPart(files, ref.rows(shard)).columns(["id"])))
-        for row in scored_rows(files, ref, [_METRIC], {shard: rows}).values():
-            grades = row.scores[_METRIC].details.get("grades")
+        scored = [one for one in {_METRIC, *by_users.values()} if found.summary(one)]
+        for row in scored_rows(files, ref, scored, {shard: rows}).values():
+            grades = row.scores[_METRIC].details.get("grades") if _METRIC in row.scores else None
+            gold = {name: row.scores[by].value for name, by in by_users.items()}
+            labels: dict[str, Any] = {name: one for name, one in gold.items() if one is not None}
+            labels = {"gold": labels} if labels else {}
             if grades and len(grades) == len(row.row.retrieved_contexts):
-                yield _graded(row.row, grades)
-
-
-def _graded(row: LogRow, grades: list[int]) -> LabelledRow:
-    labels = Labels.model_validate({"chunk_relevance": grades, "chunk_relevance_scale": "0..2"})
-    return LabelledRow(row, labels, dict(row.tags))
+                labels |= {"chunk_relevance": grades, "chunk_relevance_scale": "0..2"}
+            if labels:
+                yield LabelledRow(row.row, Labels.model_validate(labels), dict(row.row.tags))

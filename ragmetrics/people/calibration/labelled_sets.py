@@ -280,7 +280,7 @@ def _read_items(
     settings: Settings, place: str, files: Files | None
 ) -> Iterator[LabelledRow | Rejected]:
     if place.startswith(NIGHT):
-        return read_judged_night(files, place.removeprefix(NIGHT))
+        return read_judged_night(files, place.removeprefix(NIGHT), settings.feedback_labels)
     # Labelled rows have our own layout, whatever the layout of the logs is.
     plain = settings.model_copy(update={"preset": None, "columns": {}})
     return read_labelled(log_set(plain, place))

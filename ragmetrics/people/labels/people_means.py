@@ -19,6 +19,7 @@ from scipy import special
 
 from ragmetrics.config import Settings
 from ragmetrics.errors import InputError, StoreError
+from ragmetrics.people.labels.feedback_labels import USERS, add_feedback, with_answered
 from ragmetrics.people.labels.label_file import LabelSet, RowLabel, read_labels
 from ragmetrics.people.labels.labelled_scores import LabelledScore, LabelledScores, join_scores
 from ragmetrics.people.labels.people_estimate import (
@@ -61,20 +62,29 @@ def with_people(
 ) -> Manifest:
     """The manifest with what people would say of each metric, and how labels were used.
 
-    Without `labels:` in the settings it stays as it is. Labels that cannot be read cost a sentence
-    and no night.
+    Without `labels:` or `feedback_labels:` in the settings it stays as it is. Labels that cannot be
+    read cost a sentence and no night.
     """
-    if settings.labels is None:
+    by_users, place = settings.feedback_labels, settings.labels or "feedback of users"
+    if settings.labels is None and not by_users:
         return manifest
     try:
-        read = read_labels(settings)
+        read = read_labels(settings) if settings.labels else LabelSet(place)
+        add_feedback(read, files, by_users, [manifest, *reversed(earlier)])
         joined = join_all(files, read.labels, manifest, earlier, dated=dated)
     except (InputError, StoreError) as error:
         log.error("the labels cannot be read: %s", error)
-        problem = LabelReport(place=settings.labels, problem=str(error))
+        problem = LabelReport(place=place, problem=str(error))
         return manifest.model_copy(update={"labels": problem})
     summaries = [
-        _with_people(manifest, metric, joined.get(metric.metric), earlier, calibrations)
+        _with_people(
+            manifest,
+            metric,
+            joined.get(metric.metric),
+            earlier,
+            calibrations,
+            by_users.get(metric.metric),
+        )
         for metric in manifest.metrics
     ]
     return manifest.model_copy(update={"labels": report_of(read, joined), "metrics": summaries})
@@ -121,6 +131,7 @@ def _with_people(
     joined: LabelledScores | None,
     earlier: Sequence[Manifest],
     calibrations: Sequence[Calibration],
+    users: str | None = None,
 ) -> Summary:
     if summary.mean is None or summary.low is None or summary.high is None:
         return summary
@@ -130,6 +141,8 @@ def _with_people(
         if len(rows) >= FEWEST_LABELS
         else by_error_rates(summary, calibrations)
     )
+    if users and any(USERS in row.people for row in rows):
+        found = with_answered(found, manifest, users)
     return summary.model_copy(update={"people": found}) if found else summary
 
 

@@ -35,8 +35,11 @@ def judge_bias(tonight: Tonight) -> Iterator[Finding]:
     `no_data` where there are labels, and of no metric enough; no finding without labels.
     """
     manifest = tonight.manifest
-    known = {one.metric: one.people for one in manifest.metrics if one.people}
+    people = {one.metric: one.people for one in manifest.metrics if one.people}
+    known = {name: one for name, one in people.items() if one.answered is None}
     if not known:
+        if people:  # users who chose to answer say nothing of the judge's mean of all rows
+            return
         problem = manifest.labels.problem if manifest.labels else ""
         why = problem or "too few labelled rows of the same judge"
         yield tonight.finding("no_data", _RULE, f"people's mean is not known: {why}")
