@@ -184,6 +184,7 @@ def _row(row: LogRow) -> LogRow:
         retrieved_contexts=tuple(map(hashed, row.retrieved_contexts)),
         reference_contexts=each(row.reference_contexts),
         hop_queries=each(row.hop_queries),
+        nuggets=row.nuggets and tuple({**one, "text": hashed(one["text"])} for one in row.nuggets),
     )
 
 

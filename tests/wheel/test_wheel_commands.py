@@ -134,6 +134,7 @@ LINES: dict[str, tuple[int, ...]] = {
     "golden check": (0, 1),
     "golden suggest --out suggested.jsonl": (0, 1),
     "golden add suggested.jsonl --out added.jsonl": (0, 1, 2),
+    "golden nuggets --out cut.jsonl --count 1 --judge openai --model m": (0, 1, 2),
     "golden anchor --out anchored.jsonl": (0, 1),
     "golden retire nobody --out retired.jsonl": (2,),
     "labels suggest --out rows.jsonl --rows 3": (0,),

@@ -130,6 +130,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
     """Of texts, reasons, statements and what earlier nights retrieved there are hashes alone."""
     details = {
         "faithfulness": {"statements": [SECRET], "supported": [True]},
+        "nugget_recall": {"support": [1]},
         "response_relevancy": {"questions": [SECRET], "cosines": [0.4], "noncommittal": False},
         "context_recall": {
             "judges": {"gpt": {"value": 0.25, "status": "scored", "reason": SECRET}}
@@ -145,6 +146,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
             reference=SECRET,
             retrieved_contexts=(SECRET, SECRET),
             reference_contexts=(SECRET,),
+            nuggets=({"text": SECRET, "importance": "vital"},),
             tags={"section": "billing"},
             earlier=(
                 EarlierNight(
@@ -165,6 +167,7 @@ def test_a_row_keeps_ids_tags_and_scores(tmp_path: Path) -> None:
         "Texts are hidden",
         "section billing",
         "grade 2",
+        "vital, partly supported",
         "0.40",
         "0.25",
         hashed(SECRET),
