@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special
+from scipy import special
 
 from ragmetrics.stats import Numbers
 
@@ -44,6 +44,8 @@ def fit_logistic(features: ArrayLike, positive: ArrayLike, penalties: ArrayLike)
         chance = special.expit(np.einsum("ni,i->n", design, b))
         weighed = design * (chance * (1 - chance))[:, None]
         return np.asarray(np.einsum("ni,nj->ij", weighed, design) + np.diag(ridge))
+
+    from scipy import optimize  # a third of a second, which a flow without learned judge saves
 
     start = np.zeros(design.shape[1])
     found = optimize.minimize(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from ragmetrics.config import JudgeSettings, Settings
 from ragmetrics.people.calibration.units import Unit
@@ -60,6 +60,8 @@ def fit_thresholds(units: Sequence[Unit]) -> tuple[float, float] | None:
     Source: Zadrozny and Elkan 2002, "Transforming classifier scores into accurate multiclass
     probability estimates".
     """
+    from scipy import optimize  # see logistic.py
+
     scored = [(unit.strength, unit.label) for unit in units if unit.strength is not None]
     if len(scored) < FEWEST:
         return None
