@@ -23,6 +23,7 @@ RAGAS_VENV = .venv-ragas
 RAGAS_0_1_VENV = .venv-ragas-0.1
 DEEPEVAL_VENV = .venv-deepeval
 PHOENIX_VENV = .venv-phoenix
+MLFLOW_VENV = .venv-mlflow
 AIRFLOW_VENV = .venv-airflow
 DAGSTER_VENV = .venv-dagster
 MODEL_VENV = .venv-model
@@ -30,7 +31,7 @@ MODEL_VENV = .venv-model
 # Each process of a test would compile the product anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix airflow dagster model lowest demo test-fast test test-system test-model test-lowest mutation fuzz check format bench parity \
+.PHONY: reference docs docs-serve docs-check docs-version dist test-dist sbom help venv install phoenix mlflow airflow dagster model lowest demo test-fast test test-system test-model test-lowest mutation fuzz check format bench parity \
 	screenshots lock clean
 
 help: ## list the targets
@@ -41,6 +42,8 @@ venv: $(BIN)/.dev-installed ## make .venv with everything for development
 install: $(BIN)/.flows-installed ## make .venv with what users need: ragmetrics and Prefect
 
 phoenix: $(PHOENIX_VENV)/.installed ## make .venv-phoenix with the server of Arize Phoenix, which tests of write-back annotate
+
+mlflow: $(MLFLOW_VENV)/.installed ## make .venv-mlflow with a server of MLflow, which tests of write-back assess
 
 airflow: $(AIRFLOW_VENV)/.installed ## make .venv-airflow with Airflow and ragmetrics, for the test of its example
 
@@ -160,7 +163,7 @@ sbom: ## write the bill of materials of what users install, in the CycloneDX for
 	rm -rf $(SBOM_VENV) $(SBOM_VENV)-tool
 
 clean: ## remove .venv, caches and the demo's output
-	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) $(MODEL_VENV) build dist site sbom.cdx.json demo-store *.egg-info
+	rm -rf mutants $(VENV) $(LOCK_VENV) $(LOWEST_VENV) $(MUTATION_VENV) $(DIST_VENV) $(SBOM_VENV) $(SBOM_VENV)-tool $(RAGAS_VENV) $(RAGAS_0_1_VENV) $(DEEPEVAL_VENV) $(PHOENIX_VENV) $(MLFLOW_VENV) $(AIRFLOW_VENV) $(DAGSTER_VENV) $(MODEL_VENV) build dist site sbom.cdx.json demo-store *.egg-info
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -211,6 +214,12 @@ $(DEEPEVAL_VENV)/.installed: $(BIN)/python
 $(PHOENIX_VENV)/.installed: $(BIN)/python
 	$(BIN)/python -m venv $(PHOENIX_VENV)
 	$(INSTALL) $(PHOENIX_VENV) --no-compile "arize-phoenix>=20.16,<21"
+	touch $@
+
+# In an environment of its own too. A server cannot do with mlflow-skinny.
+$(MLFLOW_VENV)/.installed: $(BIN)/python
+	$(BIN)/python -m venv $(MLFLOW_VENV)
+	$(INSTALL) $(MLFLOW_VENV) --no-compile "mlflow>=3.17,<3.18"
 	touch $@
 
 # Without our constraints: schedulers and the product have to agree on versions by themselves.

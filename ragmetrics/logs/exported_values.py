@@ -59,6 +59,13 @@ _SCORES = ("score", "document.score", "metadata.score", "metadata.relevance_scor
 _LISTS = ("documents", "output", "docs", "results", "matches")
 
 _FEEDBACK = re.compile(r"feedback|thumb|rating|stars|csat|satisf|vote|user.?score", re.IGNORECASE)
+TRACE_TAGS = (
+    *("tenant", "tenant_id", "team", "department", "environment", "env", "region", "channel"),
+    *("section", "product", "application", "app", "domain", "category", "workflow"),
+    *("variant", "experiment", "plan", "tier", "release", "version"),
+)
+"""Names of what is noted on a trace that describe a kind of rows. Others may be about people, and
+tags are shown on redacted pages too: `columns:` of the settings names what else is one."""
 
 _TIME = TypeAdapter[datetime | None](Time)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

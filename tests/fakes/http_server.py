@@ -22,7 +22,7 @@ class Handler(BaseHTTPRequestHandler):
         """As the standard library calls it."""
         self.take()
 
-    do_GET = do_PUT = do_POST  # noqa: N815
+    do_GET = do_PUT = do_PATCH = do_POST  # noqa: N815
 
     def body(self) -> bytes:
         """What was sent."""

@@ -23,7 +23,7 @@ _CONFIGURED = (401, 403, 404, 405, 407, 410)
 
 
 class TargetClient:
-    """Posts to one address, from any thread but that of the event loop."""
+    """Sends to one address, from any thread but that of the event loop."""
 
     def __init__(
         self,
@@ -40,12 +40,18 @@ class TargetClient:
         )
 
     def post(self, path: str, body: bytes, passing: Collection[int] = ()) -> Answer:
-        """Post a body and return the answer, if its status is 2xx or one of `passing`.
+        """Post a body and return the answer, as `request` does."""
+        return self.request("POST", path, body, passing)
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, passing: Collection[int] = ()
+    ) -> Answer:
+        """The answer to a request, if its status is 2xx or one of `passing`.
 
         Raises TargetError or BatchRefused for every other answer, and for none.
         """
         try:
-            return self._client.request("POST", path, body=body, passing=passing)
+            return self._client.request(method, path, body=body, passing=passing)
         except HttpError as error:
             status, transient = error.status, error.transient
             if status is None:

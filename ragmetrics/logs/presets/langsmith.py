@@ -30,6 +30,7 @@ from dataclasses import replace
 from typing import Any
 
 from ragmetrics.logs.exported_values import (
+    TRACE_TAGS,
     at,
     documents_in,
     first,
@@ -41,13 +42,6 @@ from ragmetrics.logs.preset import Layout, Preset, Span
 from ragmetrics.records import BadRow
 
 _TYPES = ("tool", "chain", "llm", "retriever", "embedding", "prompt", "parser")
-_TAGS = {
-    *("tenant", "tenant_id", "team", "department", "environment", "env", "region", "channel"),
-    *("section", "product", "application", "app", "domain", "category", "workflow"),
-    *("variant", "experiment", "plan", "tier", "release", "version"),
-}
-"""Metadata of a root run that describe a kind of rows. Others may be about people, and tags are shown
-on redacted pages too: `columns:` of the settings names what else is one."""
 _LONGEST_TAG = 60
 _LAYOUT = Layout(
     id=("id", "run_id"),
@@ -135,7 +129,7 @@ def _with_tags(metadata: Any) -> Layout:
         name: (f"extra.metadata.{name}",)
         for name, value in pairs
         if isinstance(value, str) and 0 < len(value) <= _LONGEST_TAG
-        if name in _TAGS
+        if name in TRACE_TAGS
     }
     return replace(_LAYOUT, tags=tags | dict(_LAYOUT.tags)) if tags else _LAYOUT
 

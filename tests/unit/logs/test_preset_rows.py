@@ -221,6 +221,31 @@ SAMPLES: dict[str, list[LogRow]] = {
             clicked_context_ids=(),
         ),
     ],
+    "mlflow": [
+        LogRow(
+            "2e4498c78c232a0f",
+            Q_HELMET,
+            (HELMET, NIGHT),
+            at(1.25),
+            response=FREE,
+            retrieved_context_ids=("faq-1", "faq-9"),
+            retrieved_context_scores=(0.82, 0.31),
+            index_build="2026-11-18",
+            trace_id="tr-5b8efff798038103d269b633813fc60c",
+            span_id="2e4498c78c232a0f",
+            tags={"section": "stations", "retriever": "retrieve"},
+        ),
+        LogRow(
+            "1f2e3d4c5b6a7988",
+            Q_DEPOSIT,
+            (DEPOSIT,),
+            at(0, minute=1),
+            retrieved_context_ids=("faq-2",),
+            trace_id="tr-7c1d0a4be2f94c55a3b1f0d2c4e6a801",
+            span_id="1f2e3d4c5b6a7988",
+            tags={"retriever": "search"},
+        ),
+    ],
 }
 LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
     "ragas": (
@@ -264,6 +289,10 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
             "click event: what a user did": 1,
             "other event: what a user did": 1,
         },
+    ),
+    "mlflow": (
+        "mlflow.spanOutputs: no list of documents",
+        {"CHAIN span: gave a row its response": 1, "retrieval that failed": 1},
     ),
 }
 
@@ -563,6 +592,7 @@ KEYS = {
         "feedback_stats",
     ],
     "ubi": ["query_id", "user_query", "action_name", "event_attributes", "query_response_hit_ids"],
+    "mlflow": ["info", "data", "spans", "trace_id", "tags"],
 }
 KINDS = st.sampled_from(["RETRIEVER", "retriever", "LLM", "llm", "SPAN", "t", "[]", "{"])
 
