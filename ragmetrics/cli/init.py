@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -107,7 +108,7 @@ def _print_rules(report: InitReport) -> None:
             display_name(rule.metric),
             f"{rule.mean:.3f}",
             "–" if rule.least is None else f"{rule.least:g}",
-            f"{min(rule.max_drop, rule.max_share * rule.mean):.2g}",
+            f"{min(rule.max_drop, (rule.max_share or math.inf) * rule.mean):.2g}",
             f"{rule.detects:.2g}",
             f"{rule.false_alarms:.2g}" if rule.false_alarms >= 0.001 else "under 0.001",
         )

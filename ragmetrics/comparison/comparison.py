@@ -111,7 +111,7 @@ def measure(
     *,
     correct: Callable[[Drop], Drop] | None = None,
     segment: Segment | None = None,
-    higher_is_better: bool = True,
+    higher_is_better: bool | None = True,
 ) -> MetricChange:
     """The change of a metric from A (before) to B (after), by `stats.compare_aligned`: B minus A.
 

@@ -144,7 +144,8 @@ def read_nights(
     """
     import pandas as pd
 
-    tables, better = [], True
+    better: bool | None = True
+    tables = []
     for number, night in enumerate(nights):
         if summary := night.summary(metric):
             scores = load_scores(files, RunRef.of(night), metric, tags)
@@ -234,7 +235,7 @@ class Aligned:
     """The mean of each question over its rows of A."""
     b: Numbers
     """The mean of each question over its rows of B."""
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
 
     def by_value(self, tag: str) -> Iterator[tuple[str, Numbers, Numbers]]:
         """Each value of a tag with its means on both sides; rows without the tag are left out."""

@@ -26,11 +26,12 @@ class Rule(SettingsModel):
     """When to alert: `min` on the mean, `max_drop` against earlier nights, or both."""
 
     metric: str
-    """The metric that it watches, one in which higher is better."""
+    """The metric that it watches."""
     min: float | None = Field(None, allow_inf_nan=False)
-    """The lowest mean that is allowed."""
+    """The lowest mean that is allowed, where higher is better."""
     max_drop: float | None = Field(None, ge=0, allow_inf_nan=False)
-    """The largest drop of the mean that is allowed."""
+    """The largest drop of the mean that is allowed: the largest rise where lower is better, and the
+    largest change where neither is."""
     max_share: float | None = Field(None, gt=0, lt=1, allow_inf_nan=False)
     """The largest share of the mean that may be lost. It is the limit where the mean is so small
     that `max_drop` is more."""

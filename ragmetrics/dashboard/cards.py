@@ -9,8 +9,9 @@ from ragmetrics.dashboard.formatting import brief
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.dashboard.night_tables import STATUS
 from ragmetrics.dashboard.trends import MeanMove, change, scored
+from ragmetrics.metrics import unit_of
 from ragmetrics.records import Finding, Manifest, Summary, mix_text, movement_text
-from ragmetrics.text import plural, short
+from ragmetrics.text import plural, with_unit
 
 MOST_DRAWN = 20
 """Metrics with a distribution. A page with twice as many metrics stays below 300 kB."""
@@ -80,25 +81,29 @@ def moved(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) -> 
     """The move that a drop rule or the check of unwatched metrics measured, question by question;
     without one, the move since the newest earlier night that compares. None if no night does.
     """
-    sign = -1 if summary.higher_is_better else 1
-    for move in _measured(manifest, summary.metric):
+    for move, rise in _measured(manifest, summary):
+        sign = 1 if rise else -1
         ends = (sign * one if one is not None else None for one in (move.low, move.high))
         low, high = sorted(ends, key=lambda one: (one is None, one or 0.0))
         return replace(move, by=sign * move.by, low=low, high=high)
     return change(manifest, summary, earlier)
 
 
-def _measured(manifest: Manifest, metric: str) -> Iterator[MeanMove]:
-    """The metric's measured drops, as moves whose `by` is the drop."""
+def _measured(manifest: Manifest, summary: Summary) -> Iterator[tuple[MeanMove, bool]]:
+    """The metric's measured drops, as moves whose `by` is the drop, and whether it is a rise."""
+    metric = summary.metric
     for rule in _rules(manifest, metric):
         if rule.drop is not None and (label := brief(rule.baseline_label or "", 60)):
             ends, before = (rule.drop_low, rule.drop_high), rule.baseline
-            yield MeanMove(rule.drop, *ends, rule.drop > 0, label, before, rule.means, by_rule=True)
+            worse = rule.drop > 0
+            move = MeanMove(rule.drop, *ends, worse, label, before, rule.means, by_rule=True)
+            yield move, rule.rise
     for fall in manifest.falls:
         if fall.metric == metric:
             ends, label = (fall.low, fall.high), brief(fall.label, 60)
             worse = fall.drop > 0
-            yield MeanMove(fall.drop, *ends, worse, label, fall.before, fall.means, by_rule=True)
+            move = MeanMove(fall.drop, *ends, worse, label, fall.before, fall.means, by_rule=True)
+            yield move, not summary.higher_is_better
 
 
 def _mix(manifest: Manifest, metric: str) -> str:
@@ -122,8 +127,8 @@ def _detects(manifest: Manifest, summary: Summary) -> str:
     least, compared = detectable(manifest, summary)
     if least is None:
         return ""
-    what = "drop" if summary.higher_is_better else "rise"
-    return f"smallest detectable {what} {short(least)}{compared}"
+    what = {True: "drop", False: "rise", None: "change"}[summary.higher_is_better]
+    return f"smallest detectable {what} {with_unit(least, unit_of(summary.metric))}{compared}"
 
 
 def detectable(manifest: Manifest, summary: Summary) -> tuple[float | None, str]:

@@ -27,10 +27,10 @@ from ragmetrics.dashboard.night_tables import STATUS, needs
 from ragmetrics.dashboard.svg import svg
 from ragmetrics.dashboard.tiles import SHOWN as TILES_SHOWN
 from ragmetrics.messages import FORMATS, Block, in_display_names
-from ragmetrics.metrics import display_name, find_metric
+from ragmetrics.metrics import display_name, find_metric, unit_of
 from ragmetrics.records import compared_words, over_questions
 from ragmetrics.storage import Files
-from ragmetrics.text import plural, share, short, slug
+from ragmetrics.text import plural, share, short, slug, with_unit
 
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache, Environment
@@ -77,6 +77,23 @@ def meaning(metric: str) -> str:
     """What a metric measures, in one line; empty if the metric is not installed."""
     known = find_metric(metric)
     return known.title.replace("`", "") if known else ""
+
+
+def measured(value: float | None, metric: str, *, brief: bool = False) -> str:
+    """A mean of a metric in its unit; without one it has three digits, or two with `brief`."""
+    unit = unit_of(metric)
+    if unit:
+        return with_unit(value, unit)
+    return short(value) if brief else words.number(value)
+
+
+def interval(low: float | None, high: float | None, digits: int = 3, *, metric: str = "") -> str:
+    """The interval of a mean, in the unit of its metric: `[0.4%, 1.2%]`."""
+    unit = unit_of(metric) if metric else ""
+    if not unit or low is None or high is None:
+        return words.interval(low, high, digits)
+    ends = (with_unit(low, "%" if unit == "%" else ""), with_unit(high, unit))
+    return f"[{', '.join(ends)}]"
 
 
 def island(figure: Figure) -> Markup:
@@ -135,6 +152,7 @@ _FILTERS = {
     "in_names": in_display_names,
     "svg": svg,
     "short": short,
+    "measured": measured,
 }
 _GLOBALS = {
     "places": PLACES,
@@ -143,7 +161,7 @@ _GLOBALS = {
     "anchor_of": anchor_of,
     "metric_anchor": metric_anchor,
     "needs": needs,
-    "interval": words.interval,
+    "interval": interval,
     "over_questions": over_questions,
     "compared_words": compared_words,
     "moved_words": words.moved,

@@ -11,8 +11,9 @@ from ragmetrics.dashboard.cards import moved
 from ragmetrics.dashboard.night_status import metric_states, needing_reader
 from ragmetrics.dashboard.svg import sparkline
 from ragmetrics.dashboard.trends import MeanMove, scored
+from ragmetrics.metrics import unit_of
 from ragmetrics.records import Manifest, Summary
-from ragmetrics.text import NO_CHANGE, short
+from ragmetrics.text import NO_CHANGE, with_unit
 
 SHOWN = 6
 """Tiles that stand open; the others are folded."""
@@ -44,7 +45,8 @@ class Tile:
             return ""
         if not self.move.clear:
             return NO_CHANGE if self.exact.startswith(NO_CHANGE) else "not significant"
-        return f"{'▼' if self.move.by < 0 else '▲'} {short(abs(self.move.by))}"
+        by = with_unit(abs(self.move.by), unit_of(self.summary.metric))
+        return f"{'▼' if self.move.by < 0 else '▲'} {by}"
 
     @property
     def exact(self) -> str:

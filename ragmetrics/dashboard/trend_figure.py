@@ -25,6 +25,7 @@ from ragmetrics.dashboard.figure_layout import (
 )
 from ragmetrics.dashboard.formatting import interval
 from ragmetrics.dashboard.trends import Trend, TrendPoint
+from ragmetrics.metrics import unit_of
 from ragmetrics.records import Summary
 from ragmetrics.text import slug
 
@@ -46,7 +47,7 @@ def trend_figure(trend: Trend) -> Figure:
     middle = days[0] + (days[-1] - days[0]) / 2
     layout = frame(38, 14, 20, 26)
     layout["xaxis"] |= days_axis(days)
-    layout["yaxis"] |= {"range": _span(trend), "nticks": 5, "tickformat": ".2f"}
+    layout["yaxis"] |= {"range": _span(trend), "nticks": 5, "tickformat": _ticks(trend)}
     layout["yaxis2"] = {"range": [0, 1], "overlaying": "y", "visible": False, "fixedrange": True}
     layout["shapes"] = [
         segment((0, limit), (1, limit), ALARM, dash="dash", xref="paper") for limit in trend.limits
@@ -108,7 +109,15 @@ def _span(trend: Trend) -> list[float]:
     drawn = [v for v in values if v is not None]
     top = 1.04 if max(drawn, default=1.0) <= 1 else inf
     bottom = -0.02 if min(drawn, default=0.0) >= 0 else -inf
-    return axis_range(drawn, LEAST_SPAN, bottom=bottom, top=top)
+    unit, least = unit_of(trend.metric), LEAST_SPAN
+    if unit:  # shares of rare events, and times or lengths, which differ by parts of themselves
+        least *= 0.25 if unit == "%" else max(drawn, default=1.0)
+    return axis_range(drawn, least, bottom=bottom, top=top)
+
+
+def _ticks(trend: Trend) -> str:
+    unit = unit_of(trend.metric)
+    return {"": ".2f", "%": ".1%"}.get(unit, ",.0f")
 
 
 def _traces(trend: Trend) -> list[Figure]:

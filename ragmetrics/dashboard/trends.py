@@ -146,7 +146,7 @@ def change(manifest: Manifest, summary: Summary, earlier: Sequence[Manifest]) ->
     for move in manifest.moves:
         night = known.get((move.since, move.run))
         if move.metric == summary.metric and night:
-            worse = move.by < 0 if summary.higher_is_better else move.by > 0
+            worse = summary.loss((summary.mean or 0.0) - move.by) > 0
             then = night.summary(summary.metric)
             before = then.mean if then else None
             return MeanMove(

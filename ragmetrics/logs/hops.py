@@ -15,7 +15,12 @@ from ragmetrics.records import LogRow
 MOST_HOPS = 50
 """A trace with more retrievals is a batch of questions: its rows stay as they are."""
 JOINED = "hop: joined to the row of its trace"
-_PER_CONTEXT = ("retrieved_context_ids", "retrieved_context_scores", "context_propensities")
+_PER_CONTEXT = (
+    "retrieved_context_ids",
+    "retrieved_context_scores",
+    "context_propensities",
+    "retrieved_context_dates",
+)
 Read = tuple[LogRow, Any]
 """A row and its record."""
 
@@ -75,6 +80,8 @@ def joined(rows: Sequence[LogRow]) -> LogRow:
         fit = all(len(contexts) == len(known) for contexts, known in lists)
         values[name] = tuple(item for _, known in lists for item in known) if fit else None
     clicks = [hop.clicked_context_ids for hop in hops if hop.clicked_context_ids is not None]
+    times = [hop.retrieval_ms for hop in hops if hop.retrieval_ms is not None]
+    found = any(hop.retrieved_contexts for hop in hops)
     tags: dict[str, dict[str, None]] = {}
     for hop in hops:
         for tag, value in hop.tags.items():
@@ -85,6 +92,8 @@ def joined(rows: Sequence[LogRow]) -> LogRow:
             "id": first.trace_id,
             "retrieved_contexts": tuple(one for hop in hops for one in hop.retrieved_contexts),
             "clicked_context_ids": tuple(dict.fromkeys(chain(*clicks))) if clicks else None,
+            "retrieval_ms": sum(times) if times else None,
+            "retrieval_error": None if found else values["retrieval_error"],
             "hop": None,
             "hop_queries": tuple((hop.hop_queries or (hop.user_input,))[0] for hop in hops),
             "hop_sizes": tuple(len(hop.retrieved_contexts) for hop in hops),

@@ -21,6 +21,7 @@ from ragmetrics.logs.exported_values import (
     tried,
 )
 from ragmetrics.records import BadRow
+from ragmetrics.text import shorten
 
 
 class Place(NamedTuple):
@@ -65,7 +66,12 @@ class Span:
     @property
     def retrieval(self) -> bool:
         """True for a retrieval that did not fail."""
-        return isinstance(self.item, dict | BadRow)
+        return isinstance(self.item, dict | BadRow) and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        """True for a retrieval that failed: its row says why, and has no contexts."""
+        return isinstance(self.item, dict) and bool(self.item.get("retrieval_error"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +103,21 @@ class Preset:
         return [json.loads(line) for line in lines]
 
 
-FAILED = Skipped("retrieval that failed")
+FAILED = Skipped("retrieval that failed, without its question")
+
+
+def failure(reason: Any) -> dict[str, Any]:
+    """The fields of a retrieval that failed."""
+    told = reason if isinstance(reason, str) and reason.strip() else "failed"
+    return {"retrieval_error": shorten(told), "retrieved_contexts": []}
+
+
+def elapsed(start: Any, end: Any) -> dict[str, Any]:
+    """The milliseconds of a span as a field of a row; nothing without both of its times."""
+    first, last = moment(start), moment(end)
+    if first is None or last is None or last < first:
+        return {}
+    return {"retrieval_ms": (last - first).total_seconds() * 1_000}
 
 
 Paths = tuple[str, ...]
@@ -112,6 +132,9 @@ class Layout:
     trace: Paths
     parent: Paths
     start: Paths
+    end: Paths
+    error: Paths
+    """What is said of a span that failed."""
     name: Paths
     input: Paths
     output: Paths
@@ -125,8 +148,9 @@ class Layout:
     @property
     def columns(self) -> frozenset[str]:
         """The top-level keys of a record that have these values."""
-        span = (self.id, self.trace, self.parent, self.start, self.name, self.input, self.output)
-        paths = chain(*span, self.session, *self.tags.values(), *self.row_tags.values())
+        ids, times = (self.id, self.trace, self.parent), (self.start, self.end, self.error)
+        texts = (self.name, self.input, self.output, self.session)
+        paths = chain(*ids, *times, *texts, *self.tags.values(), *self.row_tags.values())
         return frozenset(path.partition(".")[0] for path in paths)
 
     def span(
@@ -150,15 +174,19 @@ class Layout:
         """
         parent, name = identifier(first(record, *self.parent)), identifier(first(record, *self.id))
         asked = first(record, *self.input)
-        item: dict[str, Any] | Skipped | None = None
-        if retrieval and failed:
-            item = FAILED
-        elif retrieval:
+        item: dict[str, Any] | None = None
+        if retrieval:
+            start = first(record, *self.start)
             item = {
                 "id": name,
-                "timestamp": first(record, *self.start),
+                "timestamp": start,
                 **tried("user_input", lambda: {"user_input": question_in(structured(asked, mime))}),
-                **tried("retrieved_contexts", lambda: contexts(documents(record))),
+                **(
+                    failure(first(record, *self.error))
+                    if failed
+                    else tried("retrieved_contexts", lambda: contexts(documents(record)))
+                ),
+                **elapsed(start, first(record, *self.end)),
                 **self.about(record, metadata, retriever=self.name, **self.row_tags),
             }
         model = first(record, *self.tags["model"])

@@ -16,7 +16,7 @@ from typing import Any
 from ragmetrics.config import PRESETS
 from ragmetrics.logs.field_mapping import override
 from ragmetrics.logs.hops import MOST_HOPS
-from ragmetrics.logs.preset import Place, Preset, Skipped, Span
+from ragmetrics.logs.preset import FAILED, Place, Preset, Skipped, Span
 from ragmetrics.records import EXCERPT, REQUIRED, BadRow, Rejected
 from ragmetrics.text import shorten
 
@@ -181,6 +181,9 @@ def _joined(spans: list[tuple[Place, Span]], did: Mapping[str, Any]) -> Iterator
     for place, span in fresh:
         if span.retrieval and tree.inside(span):
             yield place, INSIDE
+        elif span.failed and isinstance(span.item, dict):
+            row = _completed(_with_ids(span, span.item), root, None, None)
+            yield place, row if isinstance(row.get("user_input"), str) else FAILED
         elif isinstance(span.item, dict):
             row = {**did, **_completed(_with_ids(span, span.item), root, call, answer)}
             is_hop = len(retrievals) > 1 and not batch

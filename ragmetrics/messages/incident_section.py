@@ -5,16 +5,17 @@ from __future__ import annotations
 from ragmetrics.messages.blocks import Quote, Section
 from ragmetrics.messages.display_names import in_display_names
 from ragmetrics.messages.story import is_limit_of_mean, is_measured
-from ragmetrics.metrics import display_name
+from ragmetrics.metrics import display_name, unit_of
 from ragmetrics.records import (
     Finding,
     Manifest,
     SampledMean,
     compared_words,
     mix_text,
+    over_questions,
 )
 from ragmetrics.rules import Incident, check_of, limit_of
-from ragmetrics.text import clean, drop_words, interval, number
+from ragmetrics.text import clean, drop_words, interval, number, short_change, with_unit
 
 
 def incident_block(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
@@ -48,9 +49,10 @@ def _facts(incident: Incident, manifest: Manifest, titled: bool) -> tuple[tuple[
     alone = sum(rule.drop is not None for rule in rules) == 1
     rows = rows_text(finding.n, _sample(manifest, finding))
     whose = "its" if finding.segment else "all"
-    ends = interval(finding.low, finding.high)
+    ends, unit = interval(finding.low, finding.high), unit_of(finding.metric or "")
+    mean = with_unit(finding.mean, unit) if unit else f"{number(finding.mean)} {ends}".rstrip()
     fields = {
-        f"Mean of {whose} rows": f"{number(finding.mean)} {ends}".rstrip(),
+        f"Mean of {whose} rows": mean,
         "Scored": f"{rows}, {finding.questions:,} questions",
         **dict(pair for rule in rules for pair in _compared(rule, alone=alone)),
         "Mix": next(filter(None, map(_mix, rules)), ""),
@@ -77,9 +79,10 @@ def _compared(finding: Finding, *, alone: bool) -> list[tuple[str, str]]:
     label = clean(finding.baseline_label or "", 60)
     named = bool(label) and not alone
     before = _before(finding, "" if named else label)
+    change = "Rise" if finding.rise else "Drop"
     return [
         (f"Compared with {label}" if named else "Compared", before),
-        (f"Drop from {label}" if named else "Drop", _drop(finding)),
+        (f"{change} from {label}" if named else change, _drop(finding)),
     ]
 
 
@@ -125,9 +128,10 @@ def what_happened(incident: Incident) -> str:
     if finding.level == "no_data":
         return f"no data for {metric}"
     if finding.transition == "escalated" and finding.escalation:
-        return f"{metric} fell further"
+        return f"{metric} {'rose' if finding.rise else 'fell'} further"
     low = finding.baseline is None and is_limit_of_mean(finding)
-    return f"{metric} {'is low' if low else 'fell'}"
+    moved = "rose" if finding.rise else "fell"
+    return f"{metric} {'is low' if low else moved}"
 
 
 def change_text(finding: Finding) -> str:
@@ -135,19 +139,30 @@ def change_text(finding: Finding) -> str:
 
     For an escalation, the means at the last notification and now.
     """
+    unit = unit_of(finding.metric or "")
     if finding.transition == "escalated" and (found := finding.escalation):
-        return f"{number(found.before)} → {number(found.now)}"
+        return (
+            short_change(found.before, found.now, unit=unit)
+            if unit
+            else (f"{number(found.before)} → {number(found.now)}")
+        )
     if finding.drop is not None and finding.means:
-        return compared_words(finding.means)
-    return number(finding.mean)
+        means = finding.means
+        ends = short_change(means.before, means.now, unit=unit)
+        return f"{ends} {over_questions(means)}" if unit else compared_words(means)
+    return with_unit(finding.mean, unit) if unit else number(finding.mean)
 
 
 def mean_beside(finding: Finding) -> str:
     """The mean of all rows, after compared means that differ from it."""
     if finding.transition == "escalated" or finding.drop is None or not finding.means:
         return ""
-    mean = number(finding.mean)
-    if mean == number(finding.means.now):
+    unit = unit_of(finding.metric or "")
+    mean, now = (
+        with_unit(value, unit) if unit else number(value)
+        for value in (finding.mean, finding.means.now)
+    )
+    if mean == now:
         return ""
     return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"
 

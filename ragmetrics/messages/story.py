@@ -13,7 +13,7 @@ from typing import TypeAlias
 from ragmetrics.messages.blocks import Block, Place, Quote, Section, Text
 from ragmetrics.messages.display_names import in_display_names
 from ragmetrics.messages.users_noticed import users_noticed
-from ragmetrics.metrics import display_name
+from ragmetrics.metrics import display_name, unit_of
 from ragmetrics.records import (
     BUILDS,
     ContributorShare,
@@ -25,7 +25,7 @@ from ragmetrics.records import (
 )
 from ragmetrics.rules import Incident
 from ragmetrics.scoring import worse_segments
-from ragmetrics.text import clean, short, short_change
+from ragmetrics.text import clean, short, short_change, with_unit
 
 _MOST_INCIDENTS, _MOST_FALLS, _MOST_PLACES = 6, 4, 3
 _LONGEST, _LONGEST_HEADLINE = 600, 200
@@ -146,7 +146,9 @@ def _headline(lead: Incident | None, manifest: Manifest) -> tuple[str, str]:
 def _when(lead: Incident | None, manifest: Manifest) -> Iterator[str]:
     """`Fell on 2026-11-18 (possibly 2026-11-17).`, or since when its alert fires."""
     if lead is None:
-        yield from (f"Fell on {fall.since or manifest.date}." for fall in manifest.falls[:1])
+        for fall in manifest.falls[:1]:
+            rose = fall.means is not None and fall.means.now > fall.means.before
+            yield f"{'Rose' if rose else 'Fell'} on {fall.since or manifest.date}."
         return
     change, since = lead.cause.change, lead.cause.since
     if change:
@@ -162,14 +164,17 @@ def _state(cause: Finding) -> str:
 
 def _moved(cause: Finding) -> str:
     if cause.drop is not None and cause.means:
-        return short_change(cause.means.before, cause.means.now, fell=True)
+        unit = unit_of(cause.metric or "")
+        return short_change(cause.means.before, cause.means.now, fell=True, unit=unit)
     limit = "" if cause.limit is None else f" (limit {short(cause.limit)})"
-    return f"is {short(cause.mean)}{limit}"
+    return f"is {with_unit(cause.mean, unit_of(cause.metric or ''))}{limit}"
 
 
 def _of_fall(fall: UnwatchedDrop) -> str:
     before, now = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
-    return f"{_name(fall.metric)} {short_change(before, now, fell=True)}."
+    return (
+        f"{_name(fall.metric)} {short_change(before, now, fell=True, unit=unit_of(fall.metric))}."
+    )
 
 
 def _what(incident: Incident, manifest: Manifest, told_since: date | None) -> Text:
@@ -183,7 +188,8 @@ def _what(incident: Incident, manifest: Manifest, told_since: date | None) -> Te
         told = (pending, *_measured(cause))
     since = cause.since if cause.since != told_since else None
     worse = cause.escalation if cause.transition == "escalated" else None
-    change = f" {short_change(worse.before, worse.now)}" if worse else ""
+    unit = unit_of(cause.metric or "")
+    change = f" {short_change(worse.before, worse.now, unit=unit)}" if worse else ""
     return (
         *told,
         *([f" Since the last message ({worse.label}):{change}."] if worse else []),
@@ -199,8 +205,14 @@ def _measured(cause: Finding) -> tuple[str, ...]:
         return (*what, ".")
     same = "the same " if cause.means.paired else ""
     over = f" over {same}{cause.means.questions:,} questions"
-    allowed = "" if cause.limit is None else f" (allowed drop {cause.limit:.3g})"
+    allowed = "" if cause.limit is None else f" ({_allowed(cause)})"
     return (*what, f"{over}{allowed}.")
+
+
+def _allowed(cause: Finding) -> str:
+    unit = unit_of(cause.metric or "")
+    limit = with_unit(cause.limit, unit) if unit else f"{cause.limit or 0.0:.3g}"
+    return f"allowed {'rise' if cause.rise else 'drop'} {limit}"
 
 
 def back_to_normal(cause: Finding) -> str:
@@ -214,11 +226,12 @@ def back_to_normal(cause: Finding) -> str:
         f"{_name(cause.metric)}{_in_segment(cause)}",
         " asked on both" if means.paired else "",
     )
-    alike = short(means.before) == short(means.now)
-    went = f"went {short_change(means.before, means.now)}"
-    told = f"is unchanged at {short(means.now)}" if alike else went
+    unit = unit_of(cause.metric or "")
+    ends = with_unit(means.before, unit), with_unit(means.now, unit)
+    went = f"went {short_change(means.before, means.now, unit=unit)}"
+    told = f"is unchanged at {ends[1]}" if ends[0] == ends[1] else went
     firing = f"; was firing since {cause.since}" if cause.since else ""
-    allowed = f"allowed drop {cause.limit:.3g}"
+    allowed = _allowed(cause)
     return f"{name} {told} ({means.questions:,} questions{both}; {allowed}{firing})."
 
 
@@ -228,10 +241,11 @@ def _fall(fall: UnwatchedDrop, told_since: date | None, *, also: bool) -> str:
     moved = "fell" if now < before else "rose"
     why = "within its alert rule" if fall.watched else "no alert rule"
     since = f", not back since {fall.since}" if fall.since not in (None, told_since) else ""
-    name = _name(fall.metric)
+    name, unit = _name(fall.metric), unit_of(fall.metric)
+    by, ends = with_unit(fall.drop, unit), short_change(before, now, unit=unit)
     if also:
-        return f"{name} also {moved}, by {short(fall.drop)} ({why}{since})."
-    return f"{name} {moved} by {short(fall.drop)}, {short_change(before, now)} ({why}{since})."
+        return f"{name} also {moved}, by {by} ({why}{since})."
+    return f"{name} {moved} by {by}, {ends} ({why}{since})."
 
 
 def _places(measured: Sequence[Finding], manifest: Manifest, link: Link) -> Iterator[Text]:
@@ -254,7 +268,8 @@ def _where(cause: Finding, manifest: Manifest, link: Link) -> list[str]:
         places = [
             (
                 _place(metric, summary.segment, link),
-                f" ({short(summary.mean)}{', estimated' if summary.sample else ''})",
+                f" ({with_unit(summary.mean, unit_of(metric))}"
+                f"{', estimated' if summary.sample else ''})",
             )
             for summary in lower[:_MOST_PLACES]
             if summary.segment
@@ -268,7 +283,7 @@ def _carrier(metric: str, share: ContributorShare, link: Link) -> tuple[str, ...
     place = _place(metric, Segment(tag=share.tag, value=share.value), link)
     if share.before is None or share.now is None:
         return (place,)
-    return place, f" ({short_change(share.before, share.now)})"
+    return place, f" ({short_change(share.before, share.now, unit=unit_of(metric))})"
 
 
 def _place(metric: str, segment: Segment, link: Link) -> Place:

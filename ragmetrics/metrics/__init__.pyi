@@ -6,11 +6,10 @@ from .definition import (
     display_name as display_name,
     find_metric as find_metric,
     label_targets as label_targets,
-    metric_families as metric_families,
     metrics as metrics,
     prompts_of as prompts_of,
+    unit_of as unit_of,
     used_metrics as used_metrics,
-    select as select,
 )
 from .bundled._support import (
     average_precision as average_precision,
@@ -29,6 +28,10 @@ from .bundled.context_relevancy import (
 )
 from .bundled.faithfulness import (
     GROUNDED as GROUNDED,
+)
+from .selection import (
+    metric_families as metric_families,
+    select as select,
 )
 from .prompt_overrides import (
     PromptOverrides as PromptOverrides,

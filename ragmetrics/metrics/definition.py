@@ -46,7 +46,8 @@ class Metric:
     needs: tuple[str, ...]
     calls: str
     embeds: bool = False
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
+    """None: neither direction is better. Rules on it find a change in either one."""
     label_target: str = ""
     """The target of the labels that its verdicts can be compared with; empty: there is none."""
     declared_range: tuple[float, float] | None = None
@@ -57,6 +58,11 @@ class Metric:
     """Its form for judges that write no text, where it is not the same; see `by_decisions`."""
     display: str = ""
     """Its name in front of people; empty: the code's name with spaces."""
+    unit: str = ""
+    """What its values count, as `ms`; `%`: they are shares, shown in percent."""
+    least_change: float = 0.0
+    """The smallest change for the worse that is worth an alert, as a share of the mean, in
+    proposed rules; a metric in percent has it in its own scale. 0: that of the default rules."""
     problem: str = ""
     """Why it cannot be used: the package that it is of could not be loaded. All rows fail then."""
 
@@ -70,15 +76,15 @@ class Metric:
     ) -> None:
         """Raise InputError for a drop that is impossible, or a minimum that all or no means reach.
 
-        Only bundled metrics are checked: their scores are in [0, 1], and the scale of others is
-        unknown. `where` is the settings key of the rules, `name` that of the drop.
+        Only bundled metrics with scores in [0, 1] are checked: the scale of others is unknown.
+        `where` is the settings key of the rules, `name` that of the drop.
         """
-        if self.bundled and max_drop is not None and max_drop >= 1:
+        if self.is_share and max_drop is not None and max_drop >= 1:
             raise InputError(
                 f"{where}: rules: {name} of {self.name!r} is {max_drop:g}, and its scores end at "
                 "1: say how much of that it may fall, as 0.05"
             )
-        if self.bundled and least is not None and not 0 < least <= 1:
+        if self.is_share and least is not None and not 0 < least <= 1:
             raise InputError(
                 f"{where}: rules: min of {self.name!r} is {least:g}, and its scores are from 0 to "
                 "1: say a mean between them, as 0.7"
@@ -88,6 +94,15 @@ class Metric:
     def bundled(self) -> bool:
         """Whether it is a metric of this package, and not of another one."""
         return self.steps.__module__.startswith(_BUNDLED)
+
+    def least_drop(self, mean: float) -> float:
+        """The smallest change of a mean that is worth an alert; 0: that of the default rules."""
+        return self.least_change * (1.0 if self.unit == "%" else abs(mean))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether it is a metric of this package with scores from 0 to 1."""
+        return self.bundled and self.score_range == (0.0, 1.0)
 
     @property
     def score_range(self) -> tuple[float, float] | None:
@@ -140,7 +155,11 @@ class Metric:
         ]
 
     def play(self, row: LogRow) -> Steps[Score]:
-        """Start the metric's steps on one row."""
+        """Start the metric's steps on one row. Where the retriever failed, only a metric that reads
+        the error has a score: nothing retrieved is no answer then.
+        """
+        if row.retrieval_error and not any("retrieval_error" in need for need in self.needs):
+            return _not_retrieved()
         return self.steps(row, **self.parameters)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Metric:
@@ -188,6 +207,11 @@ class Metric:
         return request if prompt is request.prompt else replace(request, prompt=prompt)
 
 
+def _not_retrieved() -> Steps[Score]:
+    yield from ()
+    return Score.not_applicable("the retriever failed")
+
+
 def metric(
     *,
     version: int,
@@ -195,11 +219,13 @@ def metric(
     prompts: Sequence[Prompt[Any]] = (),
     needs: Sequence[str] = ("user_input", "retrieved_contexts"),
     embeds: bool = False,
-    higher_is_better: bool = True,
+    higher_is_better: bool | None = True,
     label_target: str = "",
     score_range: tuple[float, float] | None = None,
     by_decisions: Metric | None = None,
     display: str = "",
+    unit: str = "",
+    least_change: float = 0.0,
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
@@ -209,7 +235,8 @@ def metric(
     A row with a value outside `score_range` is `metric_failed`. None: any number is allowed.
     `by_decisions` is another metric with the same parameters, which takes its place under its name
     where all judges are decision models; it needs no text that a judge writes. `display` is its
-    name in front of people; empty: that of the function with spaces.
+    name in front of people; empty: that of the function with spaces. `unit` is what its values
+    count; `%` shows shares in percent. `least_change`: see `Metric`.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -226,6 +253,8 @@ def metric(
             score_range,
             decided=by_decisions,
             display=display,
+            unit=unit,
+            least_change=least_change,
         )
 
     return declare
@@ -276,6 +305,12 @@ def display_name(name: str) -> str:
     return (known.display if known else "") or f"{spaced[:1].upper()}{spaced[1:]}"
 
 
+def unit_of(name: str) -> str:
+    """The unit of a metric's values; empty for plain numbers and for unknown metrics."""
+    known = find_metric(name)
+    return known.unit if known else ""
+
+
 @cache
 def _unusable(name: str, why: str) -> Metric:
     def steps(row: LogRow) -> Steps[Score]:
@@ -301,46 +336,7 @@ def metrics(named: Iterable[str] | None = None) -> Mapping[str, Metric]:
     return dict(sorted({**bundled_metrics(), **others}.items()))
 
 
-def select(wanted: Iterable[str | Mapping[str, Mapping[str, Any]]]) -> list[Metric]:
-    """Look up metrics by name, or by `{name: parameters}`. Raises InputError for an unknown one."""
-    chosen: dict[str, Metric] = {}
-    for item in [wanted] if isinstance(wanted, str) else wanted:
-        if not isinstance(item, str | Mapping):
-            raise InputError(
-                f"a metric is a name, or a mapping of name to parameters, not {item!r}"
-            )
-        for name, parameters in ({item: {}} if isinstance(item, str) else item).items():
-            known = find_metric(name)
-            if known is None:
-                raise InputError(f"no metric {name!r}; there are: {', '.join(METRICS.names)}")
-            metric = known if known.problem else known.with_parameters(parameters or {})
-            if chosen.setdefault(name, metric).parameters != metric.parameters:
-                raise InputError(f"{name}: named twice, with different parameters")
-    if not chosen:
-        raise InputError("no metric chosen")
-    return list(chosen.values())
-
-
 def prompts_of(chosen: Iterable[Metric]) -> dict[str, Prompt[Any]]:
     """The built-in prompts of metrics, by name, in alphabetical order."""
     prompts = {prompt.name: prompt for one in chosen for prompt in one.prompts}
     return dict(sorted(prompts.items()))
-
-
-def metric_families(
-    chosen: Sequence[Metric], *, together: bool = False
-) -> list[tuple[Metric, ...]]:
-    """Group metrics that share a prompt: one task scores a family, so no request is sent twice.
-
-    With `together`, all metrics with prompts are one family: the requests of a row share their
-    beginning.
-    """
-    if together and (judged := tuple(one for one in chosen if one.prompts)):
-        return [judged, *((one,) for one in chosen if not one.prompts)]
-    groups: list[list[Metric]] = []
-    for metric in chosen:
-        names = set(prompts_of([metric]))
-        mine = [group for group in groups if names & prompts_of(group).keys()]
-        merged = [*(m for g in mine for m in g), metric]
-        groups = [g for g in groups if g not in mine] + [merged]
-    return [tuple(group) for group in groups]

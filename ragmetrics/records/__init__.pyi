@@ -69,6 +69,7 @@ from .score import (
     CheapBin as CheapBin,
     SampledMean as SampledMean,
     Segment as Segment,
+    Quantile as Quantile,
     Summary as Summary,
     TagMean as TagMean,
 )

@@ -36,18 +36,20 @@ class DatedChange(Record):
     """The most likely first night."""
     nights: list[date]
     """95% confidence set of the first night."""
+    rise: bool = False
+    """Whether it is the first night of a higher level."""
 
     @property
     def sentence(self) -> str:
         """`Fell on 2026-11-17 (possibly 2026-11-16)`."""
-        return f"F{str(self)[1:]}"
+        return str(self).capitalize()
 
     def __str__(self) -> str:
         """`fell on 2026-11-17 (possibly 2026-11-16 to 2026-11-18)`."""
         others = [night for night in self.nights if night != self.first]
         span = f" (possibly {self.nights[0]} to {self.nights[-1]})" if others[1:] else ""
         span = f" (possibly {others[0]})" if len(others) == 1 else span
-        return f"fell on {self.first}{span}"
+        return f"{'rose' if self.rise else 'fell'} on {self.first}{span}"
 
 
 class ContributorShare(Record):

@@ -81,21 +81,23 @@ class MetricChange(Record):
     """Scored questions of A; None: not counted, as the sides were scored in different ways."""
     questions_b: int | None = None
     """Scored questions of B; None as for A."""
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
     reason: str = ""
     """Why there was nothing to compare."""
 
     @property
     def loss(self) -> float | None:
-        """How much worse B is; negative where B is better."""
-        if self.difference is None:
+        """How much worse B is; negative where B is better. None also where neither direction is."""
+        if self.difference is None or self.higher_is_better is None:
             return None
         return -self.difference if self.higher_is_better else self.difference
 
     @property
     def significantly_better(self) -> bool:
         """Whether the whole interval is on the good side of 0, also after correction."""
-        if self.low is None or self.high is None or (self.p_adjusted_gain or 0.0) >= ALPHA:
+        if self.low is None or self.high is None or self.higher_is_better is None:
+            return False
+        if (self.p_adjusted_gain or 0.0) >= ALPHA:
             return False
         return self.low > 0 if self.higher_is_better else self.high < 0
 
@@ -140,7 +142,7 @@ class RowValue(Record):
     metric: str
     value_a: float | None
     value_b: float | None
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
 
 
 class MovedRow(Record):

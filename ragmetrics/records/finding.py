@@ -141,6 +141,8 @@ class Finding(Record):
     """`2026-11-18` or `the 7 nights before`."""
     means: ComparedMeans | None = None
     """Means of the questions that the drop is measured on."""
+    rise: bool = False
+    """Whether `drop` counts a rise: lower is better in its metric, or neither and it rose."""
     drop: float | None = None
     drop_low: float | None = None
     drop_high: float | None = None

@@ -15,6 +15,7 @@ from pydantic import (
     AfterValidator,
     BeforeValidator,
     ConfigDict,
+    Field,
     FiniteFloat,
     NonNegativeInt,
     TypeAdapter,
@@ -138,6 +139,16 @@ class Hop(NamedTuple):
     contexts: tuple[str, ...]
 
 
+def _failure(value: object) -> object:
+    """A reason why the retriever failed: exporters also write only whether it did."""
+    if value is True:
+        return "failed"
+    return None if value in (False, "") else value
+
+
+Failure = Annotated[str | None, BeforeValidator(_failure)]
+
+
 @dataclass(frozen=True, slots=True)
 class LogRow:
     """One retrieval, or all of a trace: the question, the contexts, and the reference.
@@ -175,6 +186,9 @@ class LogRow:
     turn: int | None = None
     """Place of the question in the conversation of its session, from 1."""
     nuggets: tuple[Nugget, ...] | None = None
+    retrieval_ms: Annotated[FiniteFloat, Field(ge=0)] | None = None
+    retrieval_error: Failure = None
+    retrieved_context_dates: tuple[Time, ...] | None = None
     tags: Tags = field(default_factory=dict)
 
     @property
@@ -269,6 +283,8 @@ def read_row(data: object, default_id: str, dropped: Counter[str] | None = None)
 def _validated(known: Mapping[str, Any], unread: Collection[str], default_id: str) -> LogRow:
     """The row of the fields that can be read. Raises ValidationError."""
     fields = dict(known)
+    if fields.get("retrieval_error") and fields.get("retrieved_contexts") is None:
+        fields["retrieved_contexts"] = ()  # a retriever that failed has none
     for name in unread:
         fields.pop(name, None)
     return _ROW.validate_python({**fields, "id": _id(fields.get("id"), default_id)})

@@ -191,6 +191,15 @@ class TagMean(Record):
     """Sum of the squared distances of the rows from the mean, weighted by their votes."""
 
 
+class Quantile(Record):
+    """A quantile of the rows' values with its interval; its rows count as independent."""
+
+    share: float
+    value: float
+    low: float
+    high: float
+
+
 class Summary(Record):
     """Mean of one metric with its interval, and counts of rows by status.
 
@@ -219,6 +228,8 @@ class Summary(Record):
     is equal."""
     histogram: list[int] = Field(default_factory=list)
     """Count of rows in ten equal bins of [0, 1]; values outside count in the end bins."""
+    quantiles: list[Quantile] = Field(default_factory=list)
+    """Quantiles of a metric of times."""
     judges: list[JudgeSummary] = Field(default_factory=list)
     """The summary of each judge of a panel."""
     agreement: float | None = None
@@ -226,7 +237,8 @@ class Summary(Record):
     chance."""
     spread: float | None = None
     """Mean standard deviation of a row's value over a judge's repeats, or by its probabilities."""
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
+    """None: neither direction is better."""
     sample: SampledMean | None = None
     """Set where a sample was judged. Mean and interval then estimate all rows, by both judges."""
     movement: JudgeMovement | None = None
@@ -271,12 +283,16 @@ class Summary(Record):
         return f"{words} ({next(iter(reasons))})" if reasons else words
 
     def loss(self, before: float) -> float:
-        """How much worse the mean is than a value; negative where it is better."""
+        """How much worse the mean is than a value; negative where it is better, and 0 where
+        neither direction is.
+        """
+        if self.higher_is_better is None:
+            return 0.0
         loss = before - (self.mean or 0.0)
         return loss if self.higher_is_better else -loss
 
     def significantly_worse_than(self, value: float) -> bool:
         """Whether the whole interval is on the bad side of a value."""
-        if self.low is None or self.high is None:
+        if self.low is None or self.high is None or self.higher_is_better is None:
             return False
         return self.high < value if self.higher_is_better else self.low > value

@@ -24,7 +24,7 @@ class VariantChange(Record):
     """The variant minus `as now`; None with less than two scored questions."""
     low: float | None = None
     high: float | None = None
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
 
     @property
     def clear(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -25,10 +26,12 @@ def check_drop(
 
     A firing alert without anything to compare with is unjudged: it must not look resolved.
     """
+    better = now.higher_is_better if now else True
+    what = {True: "drop", False: "rise", None: "change"}[better]
     named = Limit(
         limit,
         drop_name(limit, rule.versus),
-        f"drop of more than {limit:g}{_share(rule)} against {_versus(rule.versus)}",
+        f"{what} of more than {limit:g}{_share(rule)} against {_versus(rule.versus)}",
     )
     finding = start_finding(rule, named, segment, night, now)
     if rule.former_limit:
@@ -44,24 +47,37 @@ def check_drop(
         finding = finding.model_copy(update={"limit": limit})
     firing = night.was_firing(finding.key)
     line = min(limit, rule.clear) if firing and rule.clear is not None else limit
-    case = measure_drop(rule, finding, night, baseline, line)
+    ways = (False, True) if better is None else (not better,)
+    either = [
+        measured
+        for rise in ways
+        if (measured := measure_drop(rule, finding, night, baseline, line, rise=rise))
+    ]
+    case = max(either, key=lambda one: one.drop.drop if one.drop else -math.inf, default=None)
     if case is None or case.baseline is None:
         few = NoBaseline("too few questions shared with earlier nights")
         return _incomparable(rule, finding, night, few)
     night.baselines[finding.key] = case.baseline
     # Tonight alone with one of `for` baselines, or two to `for` nights together.
     comparisons = rule.for_ if baseline.fixed else 2 * rule.for_ - 1
-    return replace(case, comparisons=comparisons, was_firing=firing)
+    return replace(case, comparisons=comparisons, ways=len(ways), was_firing=firing)
 
 
 def measure_drop(
-    rule: Rule, finding: Finding, night: NightContext, baseline: Baseline, line: float
+    rule: Rule,
+    finding: Finding,
+    night: NightContext,
+    baseline: Baseline,
+    line: float,
+    *,
+    rise: bool = False,
 ) -> RuleCheck | None:
     """The drop from a baseline with the whole list of corrections: of tonight, or of all nights of
-    the incident together where that has the smaller p. None where there are less than two questions
-    to compare.
+    the incident together where that has the smaller p. With `rise` it is a rise, of the negated
+    scores. None where there are less than two questions to compare.
     """
-    rows, tonight = RowSelection(rule.metric, finding.segment), [night.manifest]
+    sign, tonight = -1 if rise else 1, [night.manifest]
+    rows = RowSelection(rule.metric, finding.segment, sign=sign)
     sides = NightSides(night, rows, replace(baseline, spell=()), tonight, rule.min_rows)
     if (alone := sides.corrected()) is None:
         return None
@@ -74,7 +90,7 @@ def measure_drop(
             drop, used = pooled, baseline
     return RuleCheck(
         rule,
-        finding.model_copy(update=_numbers(drop, _mean(sides.before), baseline)),
+        finding.model_copy(update=_numbers(drop, _mean(sides.before), baseline, sign)),
         drop.left,
         beyond=alone.left is not None and alone.left.drop > line,
         baseline=used,
@@ -93,11 +109,13 @@ def with_links(case: RuleCheck) -> RuleCheck:
     return replace(case, links=rule_links(rule.for_, before, fixed=baseline.fixed))
 
 
-def _numbers(corrected: Corrected, before: float, baseline: Baseline) -> dict[str, Any]:
+def _numbers(corrected: Corrected, before: float, baseline: Baseline, sign: int) -> dict[str, Any]:
     """The measured drop as fields of the finding; `before` is the mean of all rows before."""
     drop = corrected.measured
+    ends = replace(drop, before=sign * drop.before, now=sign * drop.now)
     return {
-        "means": ComparedMeans.model_validate(drop, from_attributes=True),
+        "means": ComparedMeans.model_validate(ends, from_attributes=True),
+        "rise": sign < 0,
         "baseline": before,
         "baseline_label": baseline.label,
         "drop": drop.drop,

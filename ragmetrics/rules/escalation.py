@@ -60,7 +60,8 @@ def _since_notified(case: RuleCheck, finding: Finding, night: NightContext) -> R
     since = [one for one in comparable if one.date > before.date]
     spell = since[-(case.rule.for_ - 1) :] if case.rule.for_ > 1 else []
     baseline = Baseline([before], before.date.isoformat(), spell=spell)
-    found = measure_drop(case.rule, finding, night, baseline, _step(case.rule, notified))
+    step = _step(case.rule, notified)
+    found = measure_drop(case.rule, finding, night, baseline, step, rise=finding.rise)
     return replace(found, comparisons=2 if spell else 1) if found else None
 
 
@@ -84,8 +85,10 @@ def _since_mean(
     """
     if notified.mean is None:
         return None
-    tonight = night.scores[finding.metric or ""].by_question(finding.segment)
-    drop = compare({question: [notified.mean] for question in tonight}, tonight)
+    sign = -1 if finding.rise else 1
+    asked = night.scores[finding.metric or ""].by_question(finding.segment)
+    tonight = {question: [sign * value for value in asked[question]] for question in asked}
+    drop = compare({question: [sign * notified.mean] for question in tonight}, tonight)
     baseline = Baseline([night.manifest], notified.night.isoformat())
     beyond = drop is not None and drop.drop > _step(rule, notified)
     return RuleCheck(rule, finding, drop, beyond=beyond, baseline=baseline)
@@ -121,8 +124,8 @@ def _escalated(
     found = Escalation(
         notified=notified,
         label=case.baseline.label if case.baseline else "",
-        before=drop.before,
-        now=drop.now,
+        before=-drop.before if finding.rise else drop.before,
+        now=-drop.now if finding.rise else drop.now,
         drop=drop.drop,
         low=drop.low,
         high=drop.high,

@@ -29,12 +29,14 @@ def _fell(what: str, finding: Finding, drop: Drop, label: str) -> str:
     """`context_recall fell from 0.851 to 0.720 over the same 138 questions (7 nights before); drop
     0.131 [0.091, 0.171], allowed 0.05; mean of all rows 0.714`.
     """
-    change = "; ".join(_mix(drop, drop_text(drop.drop, drop.low, drop.high)))
-    verb = "rose" if drop.now > drop.before else "fell"  # the mix may have raised the mean
-    moved = f"{verb} from {compared_words(finding.means, ' to ')}"
+    change = "; ".join(_mix(drop, _change(finding, drop)))
+    means = finding.means
+    # The mix may have raised the mean.
+    verb = "rose" if means and means.now > means.before else "fell"
+    moved = f"{verb} from {compared_words(means, ' to ')}"
     whole = number(finding.mean)
     mean = f"; mean of {'its' if finding.segment else 'all'} rows {whole}"
-    mean = "" if whole == number(drop.now) else mean
+    mean = "" if means and whole == number(means.now) else mean
     return f"{what} {moved} ({label}); {change}, allowed {finding.limit or 0.0:.3g}{mean}"
 
 
@@ -42,14 +44,21 @@ def _stays(what: str, finding: Finding, drop: Drop, label: str) -> str:
     """`context_recall is unchanged at 0.88 (against 7 nights before: 80 questions asked on both;
     allowed drop 0.05)`. A drop beyond its limit that is no alarm has its interval.
     """
-    moved = short_change(drop.before, drop.now, fell=True)
+    sign = -1 if finding.rise else 1
+    moved = short_change(sign * drop.before, sign * drop.now, fell=True)
     moved = moved if moved.startswith("is ") else f"went {moved.split(' ', 1)[1]}"
-    change, limit = drop_text(drop.drop, drop.low, drop.high), finding.limit or 0.0
+    change, limit = _change(finding, drop), finding.limit or 0.0
     parts = _mix(drop, change)
     parts = parts if len(parts) > 1 or drop.drop > limit else []
     both = " asked on both" if drop.paired else ""
     asked = f"against {label}: {drop.questions:,} questions{both}"
-    return f"{what} {moved} ({'; '.join((asked, *parts, f'allowed drop {limit:.3g}'))})"
+    allowed = f"allowed {'rise' if finding.rise else 'drop'} {limit:.3g}"
+    return f"{what} {moved} ({'; '.join((asked, *parts, allowed))})"
+
+
+def _change(finding: Finding, drop: Drop) -> str:
+    text = drop_text(drop.drop, drop.low, drop.high)
+    return text.replace("drop ", "rise ", 1) if finding.rise else text
 
 
 def _mix(drop: Drop, change: str) -> list[str]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 
 from ragmetrics.errors import StoreError
 from ragmetrics.records import BUILDS, ContributorShare, DatedChange, Finding, Manifest, Segment
-from ragmetrics.rules.attribution import Attribution, TaggedRows, attribute_drop
+from ragmetrics.rules.attribution import Attribution, Contributor, TaggedRows, attribute_drop
 from ragmetrics.rules.change_point import ChangePoint, date_change, date_change_in_order
 from ragmetrics.rules.context import MOST_NIGHTS, Baseline, NightContext, usual_nights
 from ragmetrics.rules.judge_movement import find_movement, moving_share
@@ -61,8 +62,9 @@ def _explained(night: NightContext, finding: Finding) -> Finding:
         return finding
     change = _date(night, finding, usual, since)
     attribution = _attribute(night, finding, baseline)
-    carriers = _named(attribution) if attribution else None
-    parts = [finding.message, *([str(change)] if change else []), *_attributed_to(attribution)]
+    carriers = _named(attribution, rise=finding.rise) if attribution else None
+    where = _attributed_to(attribution, rise=finding.rise)
+    parts = [finding.message, *([str(change)] if change else []), *where]
     update = {"change": change, "carriers": carriers, "message": clean("; ".join(parts), 1_000)}
     return finding.model_copy(update=update)
 
@@ -76,7 +78,12 @@ def _date(
     before = _first(usual[::-1], metric)
     nights = [*before[::-1], *_first([*spell, night.manifest], metric)]
     asked = night.questions(metric, finding.segment, nights)
-    scored = [(one.date, values) for one, values in zip(nights, asked, strict=True) if values]
+    sign = -1 if finding.rise else 1
+    scored = [
+        (one.date, {question: [sign * value for value in values[question]] for question in values})
+        for one, values in zip(nights, asked, strict=True)
+        if values
+    ]
     level = _level(night, metric)
     found = date_change_in_order(question_means([values for _, values in scored]), level=level)
     if found is None:
@@ -84,7 +91,8 @@ def _date(
     if not isinstance(found, ChangePoint):
         return None
     dates = [day for day, _ in scored]
-    return DatedChange(first=dates[found.first], nights=[dates[place] for place in found.nights])
+    possible = [dates[place] for place in found.nights]
+    return DatedChange(first=dates[found.first], nights=possible, rise=finding.rise)
 
 
 def _level(night: NightContext, metric: str) -> LevelError | None:
@@ -103,7 +111,8 @@ def _attribute(night: NightContext, finding: Finding, baseline: Baseline) -> Att
     new = _first([*baseline.spell, night.manifest][::-1], metric)
     before = [night.rows(metric, one, baseline.build) for one in old]
     now = [night.rows(metric, one) for one in new]
-    return attribute_drop(_tagged(before, segment, tags), _tagged(now, segment, tags))
+    sign = -1 if finding.rise else 1
+    return attribute_drop(*(_tagged(rows, segment, tags, sign) for rows in (before, now)))
 
 
 def _first(nights: Sequence[Manifest], metric: str) -> list[Manifest]:
@@ -128,7 +137,7 @@ def _tags(night: NightContext, segment: Segment | None) -> list[str]:
 
 
 def _tagged(
-    sides: Sequence[MetricScores], segment: Segment | None, columns: Sequence[str]
+    sides: Sequence[MetricScores], segment: Segment | None, columns: Sequence[str], sign: int
 ) -> TaggedRows:
     """The scored rows of some nights with their tags, without tags that no row has."""
     import pandas as pd
@@ -136,7 +145,7 @@ def _tagged(
     rows = pd.concat([side.of_segment(segment).compared for side in sides], ignore_index=True)
     return TaggedRows(
         rows["question"].to_numpy(dtype=object),
-        rows["value"].to_numpy(dtype="float64"),
+        sign * rows["value"].to_numpy(dtype="float64"),
         {
             column.removeprefix("tag:"): rows[column].tolist()
             for column in columns
@@ -145,19 +154,25 @@ def _tagged(
     )
 
 
-def _named(attribution: Attribution) -> list[ContributorShare]:
+def _named(attribution: Attribution, *, rise: bool) -> list[ContributorShare]:
+    """The contributors with the means as they are, also where the negated ones fell."""
+    named = [carrier for carrier in attribution.named[:MOST_CARRIERS] if carrier.share is not None]
     return [
-        ContributorShare.model_validate(carrier, from_attributes=True)
-        for carrier in attribution.named[:MOST_CARRIERS]
-        if carrier.share is not None
+        ContributorShare.model_validate(_upright(one) if rise else one, from_attributes=True)
+        for one in named
     ]
 
 
-def _attributed_to(attribution: Attribution | None) -> list[str]:
+def _upright(carrier: Contributor) -> Contributor:
+    before, now = (None if mean is None else -mean for mean in (carrier.before, carrier.now))
+    return replace(carrier, before=before, now=now)
+
+
+def _attributed_to(attribution: Attribution | None, *, rise: bool) -> list[str]:
     """The attribution in words; empty where there is no tag to attribute the drop to."""
     if attribution is None or attribution.drop <= 0:
         return []
-    if named := _named(attribution):
+    if named := _named(attribution, rise=rise):
         return [f"attributed to {', '.join(clean(str(one), 120) for one in named)}"]
     tested = any(carrier.p_value is not None for carrier in attribution.carriers)
     return ["no single tag or index build explains it"] if tested else []

@@ -58,6 +58,8 @@ class RuleCheck:
     """Number of comparisons that can make the rule fire; this drop is one of them."""
     links: tuple[float, ...] | None = None
     """The correlations of these comparisons (`stats.rule_links`); None: not counted."""
+    ways: int = 1
+    """2 where neither direction is better: a fall and a rise are two comparisons each."""
     beyond: bool = False
     """Whether tonight alone is beyond the line."""
     was_firing: bool = False
@@ -211,8 +213,11 @@ def _worded(case: RuleCheck, finding: Finding, remark: str = "") -> Finding:
 
 
 def can_fall(metric: str, mean: float) -> float:
-    """How far a mean can fall: to 0 for bundled metrics; infinite where the scale is not known."""
-    return mean if metric in bundled_metrics() else math.inf
+    """How far a mean can fall: to 0 for bundled metrics; infinite where the scale is not known, and
+    where a rise is for the worse.
+    """
+    known = bundled_metrics().get(metric)
+    return mean if known and known.higher_is_better else math.inf
 
 
 def chance_of(case: RuleCheck, drop: Drop) -> float:
@@ -223,8 +228,8 @@ def chance_of(case: RuleCheck, drop: Drop) -> float:
 def _counted(case: RuleCheck, p_value: float) -> float:
     """The chance that any of a check's possible comparisons has a p so small."""
     if case.links is None:
-        return min(1.0, p_value * case.comparisons)
-    return float(chance_of_any(np.array(p_value), case.links))
+        return min(1.0, p_value * case.comparisons * case.ways)
+    return min(1.0, case.ways * float(chance_of_any(np.array(p_value), case.links)))
 
 
 def _decided(
@@ -248,9 +253,9 @@ def _decided(
         level = "suspect"
     elif case.beyond:
         remark = "the nights since do not confirm the drop"
-    each = false_alarms / (family * case.comparisons)
+    each = false_alarms / (family * case.comparisons * case.ways)
     if case.links is not None:
-        each *= case.comparisons * each / _counted(case, each)
+        each *= case.comparisons * case.ways * each / _counted(case, each)
     mde = drop.detectable(each, limit)
     before = drop.before if case.finding.baseline is None else case.finding.baseline
     falls = can_fall(case.rule.metric, before)

@@ -241,10 +241,10 @@ def check_rules(settings: Settings) -> None:
             raise InputError(
                 f"alerts: rules: {rule.metric!r} is not scored; scored are: {', '.join(scored)}"
             )
-        if not scored[rule.metric].higher_is_better:
+        if not scored[rule.metric].higher_is_better and rule.min is not None:
             raise InputError(
-                f"alerts: rules: in {rule.metric!r} lower is better, but min and max_drop are for "
-                "metrics in which higher is better"
+                f"alerts: rules: {rule.metric!r} has no min, because higher is not better in it: "
+                "give max_drop, the largest change for the worse"
             )
         scored[rule.metric].check_limit(rule.max_drop, "alerts", rule.min)
         scored[rule.metric].check_limit(rule.worse_by, "alerts", name="worse_by")

@@ -13,6 +13,7 @@ from datetime import date
 from statistics import fmean
 
 from ragmetrics.config import AlertSettings, Rule
+from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import ComparedMeans, Finding, Manifest, Summary, UnwatchedDrop
 from ragmetrics.rules.context import Baseline, NightContext
 from ragmetrics.rules.corrections import Corrected
@@ -57,6 +58,7 @@ def find_unwatched_drops(
         summary
         for summary in night.manifest.metrics
         if summary.metric not in told and summary.scored >= _LEAST_ROWS
+        if summary.higher_is_better is not None
     ]
     falls = [_measure(night, one) for one in family]
     chances = adjust_p_values([fall.chance if fall else 1.0 for fall in falls])
@@ -93,7 +95,7 @@ def _measure(night: NightContext, now: Summary) -> _Fall | None:
     if now.mean is None or not before:
         return None
     mean = fmean(mean for _, mean in before)
-    least = min(LEAST, MAX_SHARE * can_fall(now.metric, mean)) if now.higher_is_better else LEAST
+    least = _least(now, mean)
     if not low and now.loss(mean) <= least:
         return None
     measured = _drop(night, now, [one for one, _ in before], 1)
@@ -102,6 +104,14 @@ def _measure(night: NightContext, now: Summary) -> _Fall | None:
     fell = drop.drop > least and drop.p_value < _EXCLUDES_0
     lasts = bool(low) and not _is_back(night, now, low, drop, least)
     return _Fall(now, before, low, drop, drop.p_value if fell else 1.0, lasts)
+
+
+def _least(now: Summary, mean: float) -> float:
+    """The smallest drop that is shown; of a health metric, what a proposed rule allows."""
+    known = bundled_metrics().get(now.metric)
+    if known and (least := known.least_drop(mean)):
+        return least
+    return min(LEAST, MAX_SHARE * can_fall(now.metric, mean)) if now.higher_is_better else LEAST
 
 
 def _low_nights(night: NightContext, metric: str) -> list[Manifest]:

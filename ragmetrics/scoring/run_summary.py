@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ragmetrics.config import Settings
+from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import (
     EMBEDDINGS,
     TOPIC,
@@ -35,6 +36,7 @@ from ragmetrics.records import (
 from ragmetrics.scoring.budget.plan import BudgetPlan, load_plan
 from ragmetrics.scoring.metric_choice import chosen_metrics, fingerprints_by, judge_info, unpaid
 from ragmetrics.scoring.part_notes import UsageReport, read_usage_report
+from ragmetrics.scoring.quantiles import quantiles
 from ragmetrics.scoring.sampling.estimate import PROBABILITY, STRATUM, sampled_mean
 from ragmetrics.scoring.sampling.plan import SamplePlan, load_sample
 from ragmetrics.scoring.sampling.report import sample_report
@@ -205,6 +207,7 @@ def summarise(
     else:
         mean, sample = mean_interval(values, scored["question"].to_numpy(dtype=str)), None
     judges, agreement = _by_judge(rows, panel)
+    known = bundled_metrics().get(scores.metric)
     reasons = Counter(rows[_REASON].dropna().tolist()).most_common(_MOST_REASONS)
     return Summary(
         metric=scores.metric,
@@ -218,7 +221,8 @@ def summarise(
         status=dict(sorted(Counter(rows["status"].tolist()).items())),
         not_applicable=dict(reasons),
         fingerprint=fingerprint,
-        histogram=_histogram(values, _weights(scored)),
+        histogram=_histogram(values, _weights(scored)) if known is None or known.is_share else [],
+        quantiles=quantiles(values) if known and known.unit == "ms" else [],
         judges=judges,
         agreement=agreement,
         spread=_mean_spread(rows),

@@ -53,7 +53,7 @@ class MetricScores:
     spread, cheap, index_build, shard, position, and one column `tag:NAME` per tag, also for the
     language. A sampled night has `stratum` too, and with active sampling `probability` and
     `compared`, which a cascade may have too."""
-    higher_is_better: bool = True
+    higher_is_better: bool | None = True
 
     @property
     def scored(self) -> pd.DataFrame:
@@ -99,8 +99,10 @@ class MetricScores:
         """Shard, position and value of the worst scores, worst first.
 
         Among equal scores, questions with the best scores `before` come first: these fell, while
-        the others may always have been bad.
+        the others may always have been bad. None where neither direction is better.
         """
+        if self.higher_is_better is None:
+            return []
         sign = 1 if self.higher_is_better else -1
         select = self.scored.nsmallest if self.higher_is_better else self.scored.nlargest
         rows = select(count, "value", keep="all")
@@ -120,7 +122,7 @@ def load_scores(
     tags: Collection[str] = (),
     sample: SamplePlan | None = None,
     *,
-    higher_is_better: bool = True,
+    higher_is_better: bool | None = True,
 ) -> MetricScores:
     """Read a metric's scores of a run without their details. Rows of a missing part have failed.
 

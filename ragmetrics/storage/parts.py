@@ -28,8 +28,7 @@ from ragmetrics.storage.json_records import note_damage
 from ragmetrics.storage.retry import is_missing
 
 log = logging.getLogger(__name__)
-_GROUP = 1_000
-_BATCH = 256
+_GROUP, _BATCH = 1_000, 256
 _TAIL = 64 << 10  # enough for most footers
 # Arrow's Python code raises these for invalid names, times and types.
 _INVALID = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError)
@@ -60,6 +59,9 @@ ROW_SCHEMA = pa.schema(
         ("session_id", pa.string()),
         ("turn", pa.int64()),
         ("nuggets", pa.list_(pa.struct([("text", pa.string()), ("importance", pa.string())]))),
+        ("retrieval_ms", pa.float64()),
+        ("retrieval_error", pa.string()),
+        ("retrieved_context_dates", pa.list_(pa.timestamp("us", tz="UTC"))),
         ("tags", _TAGS),
     ]
 )

@@ -20,6 +20,7 @@ from .numbers import (
     share as share,
     short as short,
     short_change as short_change,
+    with_unit as with_unit,
     signed as signed,
     signed_interval as signed_interval,
     NO_CHANGE as NO_CHANGE,

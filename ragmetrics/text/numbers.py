@@ -43,13 +43,23 @@ def short(value: float | None) -> str:
     return number(value, 3 if _TINY <= abs(value) < _SMALL else 2)
 
 
-def short_change(before: float | None, now: float | None, *, fell: bool = False) -> str:
+def with_unit(value: float | None, unit: str = "") -> str:
+    """A number in its unit: `2.6%` of a share of 0.026, `350 ms`; without one, as `short`."""
+    if unit != "%":
+        return f"{short(value)} {unit}".rstrip()
+    return NO_VALUE if finite(value) is None else f"{100 * (value or 0.0):z.1f}%"
+
+
+def short_change(
+    before: float | None, now: float | None, *, fell: bool = False, unit: str = ""
+) -> str:
     """Two numbers with as many digits: `0.88 → 0.64`, and one more where they would look alike.
 
-    `fell` puts it in words: `fell from 0.88 to 0.64`; `is unchanged at 0.88`.
+    `fell` puts it in words: `fell from 0.88 to 0.64`; `is unchanged at 0.88`. With a unit:
+    `0.8% → 2.6%`, `120 ms → 350 ms`.
     """
-    ends = short(before), short(now)
-    old, new = finite(before), finite(now)
+    ends = with_unit(before, unit), with_unit(now, unit)
+    old, new = (None, None) if unit else (finite(before), finite(now))
     if old is not None and new is not None and (abs(old) < _LARGE) == (abs(new) < _LARGE):
         largest = max(abs(old), abs(new))
         digits = 3 if largest < _SMALL else 2 if largest < _LARGE else 0

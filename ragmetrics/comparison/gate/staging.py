@@ -332,8 +332,8 @@ def gate_rules(settings: Settings) -> tuple[GateRule, ...]:
             )
         if not scored[rule.metric].higher_is_better:
             raise InputError(
-                f"gate: rules: in {rule.metric!r} lower is better, and max_drop watches metrics "
-                "in which higher is"
+                f"gate: rules: in {rule.metric!r} lower is better, or neither, and a gate decides "
+                "by metrics in which higher is"
             )
         scored[rule.metric].check_limit(rule.max_drop, "gate")
     return settings.gate.rules

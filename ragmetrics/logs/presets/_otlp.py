@@ -14,7 +14,12 @@ from ragmetrics.logs.preset import Skipped
 from ragmetrics.records import BadRow
 
 _OTHER_SIGNALS = {"resourceMetrics": "metrics", "resourceLogs": "logs"}
-_OF_A_SPAN = ("name", "context", "parent_id", "start_time", "status", "status_code", "attributes")
+_OF_A_SPAN = (
+    *("name", "context", "parent_id", "start_time", "end_time", "status", "status_code"),
+    "attributes",
+)
+STATUS = ("status.message", "status.description")
+"""What is said of a span that failed, in OTLP and by the SDK."""
 COLUMNS = frozenset([*_OF_A_SPAN, "resource", "resourceSpans", *_OTHER_SIGNALS])
 """The top-level keys of both forms, as in a preset."""
 
@@ -68,6 +73,7 @@ def _as_sdk(span: Mapping[str, Any], resource: Mapping[str, Any]) -> dict[str, A
         "context": {"trace_id": span.get("traceId"), "span_id": span.get("spanId")},
         "parent_id": span.get("parentSpanId"),
         "start_time": from_nanoseconds(span.get("startTimeUnixNano")),
+        "end_time": from_nanoseconds(span.get("endTimeUnixNano")),
         "status": span.get("status"),
         "attributes": _attributes(span.get("attributes")),
         "events": [

@@ -35,7 +35,7 @@ from typing import Any
 
 from ragmetrics.logs.exported_values import at, documents_in, first, is_feedback, structured
 from ragmetrics.logs.preset import Layout, Preset, Skipped, Span
-from ragmetrics.logs.presets._otlp import COLUMNS, failed, spans
+from ragmetrics.logs.presets._otlp import COLUMNS, STATUS, failed, spans
 from ragmetrics.records import BadRow
 
 _KINDS = frozenset(
@@ -52,6 +52,8 @@ _LAYOUT = Layout(
     trace=("context.trace_id",),
     parent=("parent_id", "parentId"),
     start=("start_time",),
+    end=("end_time",),
+    error=("status_message", *STATUS),
     name=("name",),
     input=("attributes.input.value",),
     output=("attributes.output.value",),

@@ -53,8 +53,8 @@ from ragmetrics.logs.exported_values import (
     structured,
     tried,
 )
-from ragmetrics.logs.preset import FAILED, Preset, Skipped, Span
-from ragmetrics.logs.presets._otlp import COLUMNS, failed, spans
+from ragmetrics.logs.preset import Preset, Skipped, Span, elapsed, failure
+from ragmetrics.logs.presets._otlp import COLUMNS, STATUS, failed, spans
 from ragmetrics.records import BadRow
 
 _LLM = ("chat", "generate_content", "text_completion")
@@ -76,7 +76,7 @@ def _span(span: dict[str, Any]) -> Span:
     parent = identifier(at(span, "parent_id"))
     return Span(
         kind=f"{known or 'other'} span",
-        item=(FAILED if failed(span) else _row(span, results)) if retrieval else None,
+        item=_row(span, results) if retrieval else None,
         trace=identifier(at(span, "context.trace_id")),
         id=identifier(at(span, "context.span_id")),
         parent=parent,
@@ -98,7 +98,12 @@ def _row(span: dict[str, Any], results: list[Any]) -> dict[str, Any]:
         "id": identifier(at(span, "context.span_id")),
         "timestamp": span.get("start_time"),
         "user_input": at(attributes, "gen_ai.retrieval.query.text"),
-        **tried("retrieved_contexts", lambda: contexts(results or _documents(attributes))),
+        **(
+            failure(first(span, *STATUS))
+            if failed(span)
+            else tried("retrieved_contexts", lambda: contexts(results or _documents(attributes)))
+        ),
+        **elapsed(span.get("start_time"), span.get("end_time")),
         **about(
             {**resource, **attributes, "session_id": at(attributes, "gen_ai.conversation.id")},
             retriever=span.get("name"),

@@ -15,7 +15,7 @@ from yaml import YAMLError
 from ragmetrics.config import Settings, load_settings, make_settings
 from ragmetrics.errors import InputError
 from ragmetrics.logs import LogSet, NightPlace, in_layout, log_set, night_place
-from ragmetrics.metrics import display_name, find_metric
+from ragmetrics.metrics import bundled_metrics, display_name, find_metric
 from ragmetrics.pipeline.evaluation import RowsLost, evaluate
 from ragmetrics.pipeline.init.log_layout import (
     Ask,
@@ -169,18 +169,22 @@ def _first_settings(
         logs, _ = ask(Question(text, sample.place))
     if not {"judge", "judges"} & known.keys():
         judge, _ = ask(Question(f"Which judge? {' or '.join(_JUDGES)}", judge, _JUDGES))
+    health = [] if "metrics" in known else _health(sample)
     has_rules = "rules" in (known.get("alerts") or {})
+    limits = [] if has_rules else _limits(sample, health)
+    scored = {limit.metric for limit in limits}
     return FirstSettings(
         dataset=_dataset(path),
         logs=_beside(path, logs),
         store=_store(sample.place),
         layout=sample.layout.settings,
         judge=judge,
-        limits=[] if has_rules else _limits(sample),
+        limits=limits,
         dated="{date" in logs,
         split=sample.split and "{date" not in logs,
         rows=min(sample.check.rows, _MOST_ROWS),
         nights=len(sample.days),
+        health=[metric for metric in health if metric in scored],
         references=any(row.reference for row in sample.rows),
     )
 
@@ -254,9 +258,6 @@ def _found(sample: _Sample, logs: str) -> Iterator[str]:
         )
     if not any(row.index_build for row in rows):
         yield "No row names its index build (index_build). With it, an alert names the bad build."
-    for metric in chosen_metrics(sample.settings):
-        if not metric.higher_is_better:
-            yield f"{display_name(metric.name)} gets no rule, because lower is better in it."
 
 
 def _unreadable(place: str, check: CheckReport) -> InputError:
@@ -265,16 +266,31 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
     return InputError(f"{place}: no row can be read: {why}")
 
 
-def _limits(sample: _Sample) -> list[RuleLimit]:
+def _health(sample: _Sample) -> list[str]:
+    """The metrics of retrieval's health that the log can feed: those with a change of their own
+    that is worth an alert."""
+    filled = _filled(sample)
+    return [
+        name
+        for name, metric in bundled_metrics().items()
+        if metric.least_change and metric.fits(filled)
+    ]
+
+
+def _filled(sample: _Sample) -> set[str]:
+    return {name for name in FIELDS if any(getattr(row, name) for row in sample.rows)}
+
+
+def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:
     """The limits of the rules of the metrics that the settings have and the rows allow, by the
     lexical judge's scores of each night's files."""
     settings, nights = sample.settings, _by_night(sample.files, sample.nights)
-    names = {metric.name for metric in chosen_metrics(settings)}
-    filled = {name for name in FIELDS if any(getattr(row, name) for row in sample.rows)}
+    names = {*(metric.name for metric in chosen_metrics(settings)), *health}
+    filled = _filled(sample)
     scored = [
         rule.metric
         for rule in rules_for(names)
-        if (metric := find_metric(rule.metric)) and metric.fits(filled) and metric.higher_is_better
+        if (metric := find_metric(rule.metric)) and metric.fits(filled)
     ]
     if not scored:
         return []

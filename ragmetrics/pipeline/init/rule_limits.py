@@ -10,6 +10,7 @@ from statistics import fmean, stdev
 from scipy import special
 
 from ragmetrics.config import Rule
+from ragmetrics.metrics import bundled_metrics
 from ragmetrics.records import Summary
 from ragmetrics.rules import DEFAULT_RULES, can_fall
 from ragmetrics.stats import POWER, error_of
@@ -45,8 +46,8 @@ class RuleLimit:
     error: float
     """Standard error of the difference between one night and the seven nights before."""
     max_drop: float
-    max_share: float
-    """The limit is no larger share of the mean."""
+    max_share: float | None
+    """The limit is no larger share of the mean; None: the unit of the metric has its own limit."""
     severity: str
     least: float | None
     """`min` of the rule; None where nights differ by more than half of the mean."""
@@ -83,6 +84,9 @@ def rule_limit(
                  than the mean: a night that fell to 0 has no spread
         a year   = 365 (1 - Phi(max(limit / se, z_(1-a))))
 
+    A health metric has the smallest change that is worth an alert (`Metric.least_drop`) in place of
+    0.03, and no share; where neither direction is better, a is halved.
+
     `false_alarms` is the share `a` of nights without a change on which a rule may fire. It takes
     each night's questions for new ones; where questions return, nights are compared in pairs, and
     smaller drops are found.
@@ -93,11 +97,15 @@ def rule_limit(
     mean = _mean(known)
     night = math.sqrt(fmean(_error(one, rows_a_night) ** 2 for one in known))
     error = night * math.sqrt(1 + 1 / NIGHTS_BEFORE)
+    metric = bundled_metrics().get(rule.metric)
+    false_alarms /= 1 if metric is None or metric.higher_is_better is not None else 2
     noise = _z(1 - false_alarms) * error
     usual = rule.max_drop or 0.0
     least = usual if usual > _SMALL else _LEAST_DROP
     max_drop = min(max(math.ceil(noise * 100 - 1e-9) / 100, least), _MOST_DROP)
     share = rule.max_share if noise <= (rule.max_share or 1.0) * mean else _NOISY_SHARE
+    if metric and metric.least_change:
+        max_drop, share = float(f"{max(noise, metric.least_drop(mean)):.2g}"), None
     fitted = rule.model_copy(update={"max_drop": max_drop, "max_share": share})
     limit = fitted.allowed_drop(mean)
     detects, falls = max(limit, noise) + _z(POWER) * error, can_fall(rule.metric, mean)
@@ -107,7 +115,7 @@ def rule_limit(
         mean=mean,
         error=error,
         max_drop=max_drop,
-        max_share=share or 1.0,
+        max_share=share,
         severity=rule.severity,
         least=_floor(mean, _spread(known, night)) if usual <= _SMALL else None,
         detects=detects,

@@ -10,7 +10,8 @@ from typing import Any
 
 import yaml
 
-from ragmetrics.config import is_lexical
+from ragmetrics.config import Settings, is_lexical
+from ragmetrics.metrics import find_metric
 from ragmetrics.pipeline.init.rule_limits import RuleLimit
 from ragmetrics.rules import blind_text
 
@@ -50,6 +51,8 @@ class FirstSettings:
     """True where the log is one export of many days."""
     rows: int
     nights: int
+    health: Sequence[str]
+    """The metrics of retrieval's health that the log can feed."""
     references: bool
     """True where rows of the log have right answers."""
 
@@ -109,6 +112,11 @@ def _parts(first: FirstSettings, known: Collection[str]) -> list[str]:
     parts = [] if "dataset" in known else [dataset]
     parts += _logs(first, known)
     parts += [] if "store" in known else [store]
+    if first.health and "metrics" not in known:
+        said = "those of a judge, and the health of retrieval, which costs nothing"
+        parts.append(
+            _line("metrics", [*Settings.model_fields["metrics"].default, *first.health], said)
+        )
     parts += [] if known else [_golden(first.references)]
     parts += [] if judged else ["", *_judge(first.judge)]
     return parts + ([] if "alerts" in known else ["", *_alerts(first)])
@@ -177,12 +185,16 @@ def _alerts(first: FirstSettings) -> list[str]:
 
 def _rule(limit: RuleLimit, lexical: bool, able: Sequence[str]) -> list[str]:
     """One rule. Levels differ between judges, so `min` stands only for the judge that scored."""
-    limits = f"max_drop: {limit.max_drop:g}, max_share: {limit.max_share:g}"
+    share = "" if limit.max_share is None else f", max_share: {limit.max_share:g}"
+    limits = f"max_drop: {limit.max_drop:g}{share}"
     least = f"min: {limit.least:g}, " if limit.least and lexical else ""
     severity = "" if limit.severity == "critical" else f", severity: {limit.severity}"
+    metric = find_metric(limit.metric)
+    better = metric.higher_is_better if metric else True
+    change = {True: "drop", False: "rise", None: "change"}[better]
     sees = (
-        f"Mean now {limit.mean:.2g}. A drop of {limit.detects:.2g} is found on the first night in "
-        f"80% of cases; {limit.false_alarms_text}."
+        f"Mean now {limit.mean:.2g}. A {change} of {limit.detects:.2g} is found on the first night "
+        f"in 80% of cases; {limit.false_alarms_text}."
         if limit.sees
         else f"{blind_text(limit.metric, limit.mean, limit.detects, able)}."
     )

@@ -69,11 +69,13 @@ def slow_decline(tonight: Tonight) -> Iterator[Finding]:
     shows it. It is measured on the levels of the last 90 days, each for the same mix of
     questions.
 
-    A finding for each metric with a rule and enough comparable nights.
+    A finding for each metric with a rule and enough comparable nights, if higher is better in it.
 
     The nights of an incident of a drop rule do not count: the incident explains their fall.
     """
+    summaries = tonight.manifest.summary
     metrics = list(dict.fromkeys(rule.metric for rule in tonight.rules))
+    metrics = [one for one in metrics if not (now := summaries(one)) or now.higher_is_better]
     breaches = {finding.key for finding in tonight.findings if finding.level == "breach"}
     for metric in metrics:
         keys = {

@@ -94,15 +94,15 @@ def test_a_file_to_which_no_line_can_be_added_stays(run: Run) -> None:
     assert Path("ragmetrics.yaml").read_text("utf-8") == "{dataset: mine}\n"
 
 
-def test_a_metric_in_which_lower_is_better_gets_no_rule(run: Run) -> None:
-    """Rules are for metrics in which higher is better; once the file had one that no night took."""
+def test_a_metric_in_which_lower_is_better_gets_a_rule_on_its_rise(run: Run) -> None:
+    """It has a largest change for the worse, and no min."""
     deepeval_cases(Path.cwd())
     Path("ragmetrics.yaml").write_text("metrics: [noise_sensitivity, context_recall]\n", "utf-8")
     ended = run("init", "cases.json", "--yes")
     assert ended.code == 0, ended.err
-    assert "Noise sensitivity gets no rule, because lower is better in it." in ended.out
     rules = yaml.safe_load(Path("ragmetrics.yaml").read_text("utf-8"))["alerts"]["rules"]
-    assert [rule["metric"] for rule in rules] == ["context_recall"]
+    assert [rule["metric"] for rule in rules] == ["context_recall", "noise_sensitivity"]
+    assert "min" not in rules[1]
 
 
 def test_keys_that_may_be_an_answer_are_named(run: Run) -> None:

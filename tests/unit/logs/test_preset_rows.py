@@ -144,6 +144,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             index_build="2026-11-18",
             trace_id="5b8efff798038103d269b633813fc60c",
             span_id="00f067aa0ba902b7",
+            retrieval_ms=400,
             tags={
                 "model": "gpt-4.1-mini",
                 "retriever": "retrieval faq",
@@ -160,6 +161,7 @@ SAMPLES: dict[str, list[LogRow]] = {
             retrieved_context_ids=("faq-2", "faq-4"),
             trace_id="7c1d0a4be2f94c55a3b1f0d2c4e6a801",
             span_id="22f067aa0ba902b7",
+            retrieval_ms=400,
             tags={"retriever": "chroma.query", "data_source": "chroma", "service": "help-desk"},
         ),
     ],
@@ -193,6 +195,16 @@ SAMPLES: dict[str, list[LogRow]] = {
             retrieved_context_scores=(0.7,),
             trace_id="8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02",
             span_id="8a4d7b10-2c5e-4f19-b7aa-5e6f7a8b9c02",
+            tags={"retriever": "retrieve_docs"},
+        ),
+        LogRow(
+            "9b5e8c21-3d6f-4a2b-88bb-6f7a8b9c0d03",
+            "When do stations open?",
+            (),
+            at(0, minute=2),
+            trace_id="9b5e8c21-3d6f-4a2b-88bb-6f7a8b9c0d03",
+            span_id="9b5e8c21-3d6f-4a2b-88bb-6f7a8b9c0d03",
+            retrieval_error="TimeoutError('vector store')",
             tags={"retriever": "retrieve_docs"},
         ),
     ],
@@ -279,7 +291,6 @@ LEFT_OUT: dict[str, tuple[str, dict[str, int]]] = {
         {
             "chain run: gave a row its response": 1,
             "llm run: not a retrieval": 1,
-            "retrieval that failed": 1,
         },
     ),
     "ubi": (

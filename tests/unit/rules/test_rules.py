@@ -529,3 +529,46 @@ def test_no_rules_means_no_metric_findings() -> None:
     """An empty list is a choice; the night's health is checked all the same."""
     found = hold([], a_night(scores([0.0] * 40)))
     assert {one.kind for one in found} == {"no_data", "quarantine", "judge_failures", "cannot_fire"}
+
+
+# more is worse, or neither
+
+
+def zero(share: float, shift: int = 0) -> MetricScores:
+    """A night of 400 new questions, some of which have no context."""
+    values = [float(number < share * 400) for number in range(400)]
+    found = scores(values, "zero_results")
+    table = found.table.assign(question=[f"n{shift}-{number}" for number in range(400)])
+    return replace(found, table=table, higher_is_better=False)
+
+
+def test_a_rise_is_a_breach_where_lower_is_better() -> None:
+    """Both means are told as they are; the change for the worse counts as a rise."""
+    rule = [Rule(metric="zero_results", max_drop=0.01)]
+    before = [a_night(zero(0.01, ago), ago=ago) for ago in range(7, 0, -1)]
+    (worse,) = metric_findings(rule, a_night(zero(0.06)), *before)
+    assert (worse.level, worse.rise) == ("breach", True)
+    assert worse.means and (worse.means.before, worse.means.now) == (0.01, 0.06)
+    assert worse.message.startswith("zero_results rose from 0.010 to 0.060")
+    (better,) = metric_findings(rule, a_night(zero(0.0)), *before)
+    assert better.level == "ok"
+
+
+@pytest.mark.parametrize(("by", "level", "rise"), [(2, "breach", True), (0.5, "breach", False)])
+def test_a_change_is_a_breach_in_either_direction_where_neither_is_better(
+    by: float, level: Level, rise: bool
+) -> None:
+    """The larger change counts, as one of two comparisons."""
+
+    def tokens(times: float) -> MetricScores:
+        return replace(
+            scores([times * (300 + number) for number in range(40)], "context_tokens"),
+            higher_is_better=None,
+        )
+
+    rule = [Rule(metric="context_tokens", max_drop=30)]
+    before = [a_night(tokens(1), ago=ago) for ago in range(7, 0, -1)]
+    (found,) = metric_findings(rule, a_night(tokens(by)), *before)
+    assert (found.level, found.rise) == (level, rise)
+    (usual,) = metric_findings(rule, a_night(tokens(1)), *before)
+    assert usual.level == "ok"
