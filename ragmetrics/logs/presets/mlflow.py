@@ -87,6 +87,8 @@ def _span(span: Mapping[str, Any], info: Any) -> Span:
         "trace_id": identifier(at(info, "trace_id")),
         "name": span.get("name"),
         "start": from_nanoseconds(span.get("start_time_unix_nano")),
+        "end": from_nanoseconds(span.get("end_time_unix_nano")),
+        "status": span.get("status"),
         "tags": tags if isinstance(tags, Mapping) else {},
         "session_id": at(structured(at(info, "trace_metadata")), "mlflow.trace.session"),
     }

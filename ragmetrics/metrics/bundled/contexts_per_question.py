@@ -12,7 +12,6 @@ from ragmetrics.records import MAX_CONTEXTS, LogRow, Score, Steps
     calls="0",
     higher_is_better=None,
     score_range=(0.0, MAX_CONTEXTS),
-    unit="contexts",
     least_change=0.1,
 )
 def contexts_per_question(row: LogRow) -> Steps[Score]:
