@@ -20,6 +20,7 @@ from research import (
     false_alarms,
     feedback_coverage,
     gate_holds,
+    health,
     judge_change,
     judge_movement,
     learned_judge,
@@ -52,6 +53,9 @@ STUDIES = {
     "traces": Study(traces.report, traces.TRIALS, "docs/how-to/logs.md"),
     "alarms": Study(
         lambda rows: false_alarms.report(rows, min(500, rows)), 1_000, "docs/explanation/statistics.md"
+    ),
+    "health": Study(
+        lambda rows: health.report(rows, max(1, rows // 5)), 1_000, "docs/reference/metrics.md"
     ),
     "all-year": Study(all_year.report, 200, "docs/explanation/statistics.md"),
     "weekdays": Study(
