@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragmetrics.dashboard.costs import judged_rows, sample_text, was_over
+from ragmetrics.messages import answered_notes
 from ragmetrics.records import Manifest
 from ragmetrics.rules import Incident, blind_texts
 from ragmetrics.text import plural
@@ -27,6 +28,7 @@ def night_notes(
     return (
         *lacking,
         *_of_rows(manifest),
+        *answered_notes(manifest),
         *(f"{text}." for text in blind_texts(manifest.findings)),
         *(f"Damaged file: {damaged}." for damaged in manifest.damaged[:_MOST_NOTES]),
         *(

@@ -4,6 +4,7 @@ from .inputs import (
     days_of as days_of,
     find_inputs as find_inputs,
     log_set as log_set,
+    log_sets as log_sets,
     inputs_of as inputs_of,
     in_layout as in_layout,
     overwrites as overwrites,

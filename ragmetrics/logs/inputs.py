@@ -91,6 +91,20 @@ def log_set(settings: Settings, place: str) -> LogSet:
     return in_layout(settings, log_of(settings, files, infos))
 
 
+def log_sets(settings: Settings, places: Iterable[str]) -> list[LogSet]:
+    """The logs at some locations. With a preset, files of one folder are one log: a trace may go
+    over several of them.
+    """
+    by_folder: dict[str, LogSet] = {}
+    for number, place in enumerate(places):
+        logs = log_set(settings, place)
+        key = logs.files.uri() if settings.preset else str(number)
+        known = by_folder.get(key)
+        infos = tuple(dict.fromkeys((*known.infos, *logs.infos))) if known else logs.infos
+        by_folder[key] = replace(logs, infos=infos)
+    return list(by_folder.values())
+
+
 def in_layout(settings: Settings, logs: LogSet) -> LogSet:
     """Logs in the layout that the settings name."""
     return replace(
@@ -109,7 +123,7 @@ def inputs_of(settings: Settings, rows: Any, folder: Path, limit: int | None) ->
     if isinstance(rows, str | Path):
         rows = [rows]
     if isinstance(rows, list | tuple) and rows and isinstance(rows[0], str | Path):
-        logs = tuple(log_set(settings, str(place)) for place in rows)
+        logs = tuple(log_sets(settings, map(str, rows)))
     else:
         logs = (_written(settings, _dicts(rows), folder),)
     return NightInputs(logs, golden_set(settings), limit=limit)

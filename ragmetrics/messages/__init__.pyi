@@ -52,3 +52,4 @@ from .text_format import (
     TextFormat as TextFormat,
     is_web_address as is_web_address,
 )
+from .users_noticed import answered_notes as answered_notes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ragmetrics.messages.blocks import Quote, Text
-from ragmetrics.metrics import find_metric
+from ragmetrics.metrics import display_name, find_metric
 from ragmetrics.records import BUILDS, Finding, Manifest, UnwatchedDrop
 from ragmetrics.text import clean
 
@@ -33,6 +33,18 @@ def users_noticed(
         if fall.metric not in told and _is_of_users(fall.metric):
             ends = (fall.means.before, fall.means.now) if fall.means else (fall.before, fall.now)
             yield _line(manifest, fall.metric, *ends, "")
+
+
+def answered_notes(manifest: Manifest) -> Iterator[str]:
+    """Of each metric of users' feedback, how many answered, and of whom its interval speaks."""
+    for summary in manifest.metrics:
+        if _is_of_users(summary.metric) and summary.scored:
+            share = summary.scored / max(sum(summary.status.values()), 1)
+            yield (
+                f"{display_name(summary.metric)}: on {share:.1%} of rows. Its interval speaks of "
+                "users who answer; if content users answer more or less often than others, it is "
+                "not that of all users."
+            )
 
 
 def _is_of_users(metric: str) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ragmetrics.config import Settings, night_before
 from ragmetrics.errors import InputError
-from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_set
+from ragmetrics.logs import GoldenSet, ReadCounts, golden_set, log_sets
 from ragmetrics.metrics import find_metric, metrics
 from ragmetrics.people import label_report
 from ragmetrics.pipeline.doctor_logs import log_remarks
@@ -97,7 +97,7 @@ class CheckReport:
 
 def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
     """Read all logs and count. Raises InputError for a location without logs."""
-    logs = [log_set(settings, place) for place in places]
+    logs = log_sets(settings, places)
     golden = GoldenSet(golden_set(settings))
     check_rules(settings)  # this command reports mistakes in the settings too
     also = check_judging(settings)
@@ -115,7 +115,7 @@ def check_logs(settings: Settings, places: Sequence[str]) -> CheckReport:
             _date(report, row.timestamp, settings)
         report.rows += 1
         report.golden += joined
-        shapes[tuple(name for name in FIELDS if _has(row, name))] += 1
+        shapes[tuple(name for name in FIELDS if has_field(row, name))] += 1
     for name in FIELDS:
         if name != "id" and (rows := sum(n for shape, n in shapes.items() if name in shape)):
             report.filled[name] = rows  # every row has an id
@@ -166,7 +166,14 @@ def _reject(report: CheckReport, bad: Rejected) -> None:
         report.examples.setdefault(bad.reason, f"{bad.file}, line {bad.line}: {bad.excerpt[:80]}")
 
 
-def _has(row: LogRow, name: str) -> bool:
+_MAY_BE_EMPTY = ("retrieved_contexts", "clicked_context_ids")
+"""Lists of which an empty one says something: nothing was retrieved, or clicked."""
+
+
+def has_field(row: LogRow, name: str) -> bool:
+    """Whether a row has a value of a field."""
     value = getattr(row, name)
     # An empty list of contexts counts as a value: nothing was retrieved.
-    return value is not None and value != "" and (bool(value) or name == "retrieved_contexts")
+    if name == "retrieved_contexts" and value and value == row.retrieved_context_ids:
+        return False  # a log without texts shows contexts by their ids
+    return value is not None and value != "" and (bool(value) or name in _MAY_BE_EMPTY)

@@ -7,7 +7,7 @@ from ragmetrics.metrics.definition import metric
 from ragmetrics.records import LogRow, Score, Steps
 
 
-@metric(version=1, needs=NEEDS, calls="0")
+@metric(version=1, needs=NEEDS, calls="0", least_change=0.05)
 def click_rate(row: LogRow) -> Steps[Score]:
     """Share of rows of which users clicked a retrieved context.
 

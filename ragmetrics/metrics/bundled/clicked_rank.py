@@ -11,7 +11,9 @@ LEAST_PROPENSITY = 0.1
 2010): a little bias for a bounded variance."""
 
 
-@metric(version=1, needs=NEEDS, calls="0", score_range=(0.0, 1 / LEAST_PROPENSITY))
+@metric(
+    version=1, needs=NEEDS, calls="0", score_range=(0.0, 1 / LEAST_PROPENSITY), least_change=0.05
+)
 def clicked_rank(row: LogRow) -> Steps[Score]:
     """Reciprocal rank of the first context in the list that users clicked.
 

@@ -21,7 +21,7 @@ _BAD = frozenset(
 )
 
 
-@metric(version=1, display="User feedback", needs=("feedback",), calls="0")
+@metric(version=1, display="User feedback", needs=("feedback",), calls="0", least_change=0.02)
 def user_feedback(
     row: LogRow,
     *,

@@ -32,7 +32,7 @@ from ragmetrics.pipeline.init.settings_file import (
     rules_line,
     settings_text,
 )
-from ragmetrics.pipeline.log_check import CheckReport, check_logs
+from ragmetrics.pipeline.log_check import CheckReport, check_logs, has_field
 from ragmetrics.records import FIELDS, LogRow
 from ragmetrics.rules import check_rules
 from ragmetrics.scoring import chosen_metrics
@@ -260,6 +260,12 @@ def _found(sample: _Sample, logs: str) -> Iterator[str]:
         yield "No row names its index build (index_build). With it, an alert names the bad build."
 
 
+def _filled(sample: _Sample) -> set[str]:
+    """The fields that some row has with a value."""
+    some = {name for name in FIELDS if any(getattr(row, name) for row in sample.rows)}
+    return {name for name in some if any(has_field(row, name) for row in sample.rows)}
+
+
 def _unreadable(place: str, check: CheckReport) -> InputError:
     reasons = (check.reasons or check.read.skipped).most_common(1)
     why = reasons[0][0] if reasons else next(iter(check.broken), "the log is empty")
@@ -275,10 +281,6 @@ def _health(sample: _Sample) -> list[str]:
         for name, metric in bundled_metrics().items()
         if metric.least_change and metric.fits(filled)
     ]
-
-
-def _filled(sample: _Sample) -> set[str]:
-    return {name for name in FIELDS if any(getattr(row, name) for row in sample.rows)}
 
 
 def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:

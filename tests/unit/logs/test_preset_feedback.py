@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ragmetrics.config import load_settings, make_settings
 from ragmetrics.logs.preset_rows import Traces
 from ragmetrics.logs.recognition import recognise
+from ragmetrics.pipeline import check_logs, init_settings
+from tests.fakes.logs import write_jsonl
 from tests.fakes.traces import run, span
 
 HITS = {"user_query": "q?", "query_response_hit_ids": ["a", "b"]}
@@ -138,3 +142,28 @@ def test_a_log_of_ubi_is_recognised_though_it_has_no_texts() -> None:
     """Also where only events are among its first records."""
     assert recognise([event("click", object=on("a"))] * 3).preset == "ubi"
     assert recognise([{"query_id": "q", **HITS}]).preset == "ubi"
+
+
+def test_files_of_one_folder_named_one_by_one_are_joined(tmp_path: Path) -> None:
+    """As a shell names them: the events of one file are those of the queries of another, and the
+    ids of contexts are no texts that a judge could read.
+    """
+    events = write_jsonl(tmp_path / "events.jsonl", [event("click", object=on("a"))])
+    queries = write_jsonl(tmp_path / "queries.jsonl", [{"query_id": "q", **HITS}])
+    report = check_logs(make_settings({"preset": "ubi"}), [str(queries), str(events)])
+    assert report.rows == report.filled["clicked_context_ids"] == 1
+    assert report.runnable["click_rate"] == 1
+    assert "retrieved_contexts" not in report.filled
+    assert report.runnable["context_relevance"] == 0
+
+
+def test_init_proposes_what_users_did(tmp_path: Path) -> None:
+    """The metrics that the log can feed, each with a rule; none of a judge that reads texts."""
+    queries = [{"query_id": f"q{n}", **HITS, "user_query": f"q{n}?"} for n in range(60)]
+    clicks = [event("click", f"q{n}", object=on("a")) for n in range(0, 60, 2)]
+    write_jsonl(tmp_path / "logs" / "ubi.jsonl", [*queries, *clicks])
+    found = init_settings(str(tmp_path / "logs"), tmp_path / "ragmetrics.yaml")
+    ruled = {limit.metric for limit in found.limits}
+    assert {"click_rate", "clicked_rank"} <= ruled
+    assert not {"user_feedback", "context_relevance"} & ruled
+    assert {"click_rate", "clicked_rank"} <= {*load_settings(found.path).metrics}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from ragmetrics.dashboard.night_notes import night_notes
+from ragmetrics.messages import answered_notes
 from ragmetrics.records import ComparedMeans, ContributorShare, Segment
-from tests.fakes.nights import fall, finding, summary
+from tests.fakes.nights import fall, finding, night, summary
 from tests.unit.messages.test_story import told
 
 MEANS = ComparedMeans(before=0.969, now=0.946, questions=900)
@@ -56,3 +58,15 @@ def test_other_metrics_are_no_users() -> None:
     """A judge is none, nor are clicks."""
     for metric in ("context_recall", "click_rate"):
         assert not any("Users" in line for line in lines(finding(metric, **FELL)))
+
+
+def test_a_page_says_how_many_answered_and_of_whom_the_interval_speaks() -> None:
+    """Self-selection cannot be corrected without a model, so it is told."""
+    status = {"scored": 60, "not_applicable": 1_140}
+    feedback = summary("user_feedback", 0.946, scored=60, status=status)
+    (note,) = answered_notes(night(metrics=[feedback, summary("click_rate", 0.5)]))
+    assert note == (
+        "User feedback: on 5.0% of rows. Its interval speaks of users who answer; if content "
+        "users answer more or less often than others, it is not that of all users."
+    )
+    assert note in night_notes(night(metrics=[feedback]), no_data=False)
