@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ragmetrics.metrics.bundled.context_precision_with_reference import USEFUL, Useful
+from ragmetrics.metrics.bundled._support import Support
+from ragmetrics.metrics.bundled.context_recall import SUPPORT
 from ragmetrics.metrics.bundled.wasted_hops import wasted_hops
 from ragmetrics.records import Ask, LogRow
 from tests.builders import end
@@ -16,16 +17,16 @@ from tests.fakes.rankings import a_row, play
 
 def trace(*contexts: str, sizes: tuple[int, ...] = (1, 1, 2), **fields: Any) -> LogRow:
     """A row of several hops."""
-    about = {"user_input": "q?", "reference": "Rome.", **fields}
+    about = {"user_input": "q?", "reference": "She lived in Rome. It rained.", **fields}
     return replace(a_row(*contexts), hop_queries=("x",) * len(sizes), hop_sizes=sizes, **about)
 
 
-def test_a_hop_is_wasted_unless_it_adds_a_useful_context() -> None:
-    """The third hop retrieves again what the first had found, and one that is of no use."""
+def test_a_hop_is_wasted_unless_it_adds_a_context_that_supports_something() -> None:
+    """The third hop retrieves again what the first had found, and one that supports nothing."""
     steps = wasted_hops.play(trace("a", "b", "a", "c"))
-    answers = [{"question": "q?", "context": one, "answer": "Rome."} for one in ("a", "b", "c")]
-    assert next(steps) == [Ask(USEFUL, data) for data in answers]
-    score = end(steps, Useful(useful=1), Useful(useful=1), Useful(useful=0))
+    data = {"question": "q?", "sentences": ["She lived in Rome.", "It rained."]}
+    assert next(steps) == [Ask(SUPPORT, data | {"contexts": [new]}) for new in ("a", "b", "c")]
+    score = end(steps, *(Support(supported=one) for one in ([1, 0], [0, 1], [0, 0])))
     assert (score.value, score.details) == (pytest.approx(1 / 3), {"wasted": [3]})
 
 
@@ -39,7 +40,6 @@ def test_hops_without_contexts_are_all_wasted() -> None:
     ("row", "reason"),
     [
         (a_row("a", reference="Rome."), "one retrieval"),
-        (trace("a", "b", "c", "d", user_input=" "), "empty question"),
         (trace("a", "b", "c", "d", reference=None), "neither reference nor response"),
     ],
 )
