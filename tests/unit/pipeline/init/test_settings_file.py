@@ -28,6 +28,7 @@ def test_texts_are_quoted_whatever_style_others_chose(monkeypatch: pytest.Monkey
         split=False,
         rows=40,
         nights=3,
+        health=[],
         references=False,
     )
     assert yaml.safe_load(settings_text(first))["context_separator"] == "\n\n"
