@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
@@ -27,9 +28,7 @@ from ragmetrics.records import (
 
 PARTLY_FROM = 0.4
 LEVELS = ("the contexts say none of it", "they say a part of it", "they say all of it")
-Measure = Literal["vital_strict", "vital", "all_strict", "all", "weighted_strict", "weighted"]
-_OKAY_WEIGHTS = {"vital": 0.0, "all": 1.0, "weighted": 0.5}
-"""What an okay nugget counts; a vital one counts 1."""
+Measure = Literal["vital_strict", "vital", "all_strict", "all"]
 
 
 class NuggetSupport(BaseModel):
@@ -128,21 +127,19 @@ def nugget_recall(row: LogRow, measure: Measure = "vital_strict") -> Steps[Score
     """Share of the nuggets of the right answer that the retrieved contexts support.
 
         V = sum(s over vital) / |vital|,  s = 1 if fully supported, 0.5 if partly, else 0
-        A = sum(s) / |nuggets|,           W = (sum(s over vital) + 0.5 sum(s over okay))
-                                              / (|vital| + 0.5 |okay|)
-        V_strict, A_strict, W_strict: the same with s = 1 if fully supported, else 0
+        A = sum(s) / |nuggets|;           V_strict, A_strict: s = 1 if fully supported, else 0
 
     A nugget is a fact of the reference, vital if a right answer needs it and okay otherwise;
     `ragmetrics golden nuggets` cuts references into nuggets, once. `measure` is `vital_strict`, the
-    main measure of TREC, or `vital`, `all`, `all_strict`, `weighted`, `weighted_strict`.
+    main measure of TREC, or `vital`, `all`, `all_strict`.
     Range [0, 1], higher is better; one judge call per row. A decision model's value is the
     expectation by its probabilities.
     No nuggets: not applicable. No vital nugget: not applicable for V, where nuggetizer counts 0.
     Nothing retrieved: 0.0, not asked. Raises Unanswered if the reply stays unreadable: not one
     verdict per nugget.
-    Source: Pradeep et al. 2025, The Great Nugget Recall (arXiv 2504.15068), and its nuggetizer for
-    V and A; Pradeep et al. 2024 (arXiv 2411.09607) for W. There an answer is assessed, with at most
-    ten nuggets in a request; here the contexts are, with all nuggets.
+    Source: Pradeep et al. 2025, The Great Nugget Recall (arXiv 2504.15068), and its nuggetizer
+    (`calculate_nugget_scores`). There an answer is assessed, with at most ten nuggets in a request;
+    here the contexts are, with all nuggets.
     """
     nuggets = row.nuggets or ()
     if not nuggets:
@@ -174,15 +171,9 @@ def _why_none(row: LogRow) -> str:
 def measures(shares: Sequence[Sequence[float]], vital: Sequence[bool]) -> Mapping[str, float]:
     """All measures by the probabilities of the levels of each nugget; V only with a vital one."""
     found = {}
-    for name, okay in _OKAY_WEIGHTS.items():
-        weights = [1.0 if one else okay for one in vital]
-        if any(weights):
-            half = [chances[2] + chances[1] / 2 for chances in shares]
-            full = [chances[2] for chances in shares]
-            found[name], found[f"{name}_strict"] = _mean(half, weights), _mean(full, weights)
-    return found
-
-
-def _mean(values: Sequence[float], weights: Sequence[float]) -> float:
-    total = sum(value * weight for value, weight in zip(values, weights, strict=True))
-    return min(1.0, total / sum(weights))
+    for name, counted in (("vital", vital), ("all", [True] * len(vital))):
+        if any(counted):
+            known = [chances for chances, one in zip(shares, counted, strict=True) if one]
+            found[name] = fmean(chances[2] + chances[1] / 2 for chances in known)
+            found[f"{name}_strict"] = fmean(chances[2] for chances in known)
+    return {name: min(1.0, value) for name, value in found.items()}

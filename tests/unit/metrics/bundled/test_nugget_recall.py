@@ -22,13 +22,13 @@ from tests import builders
 from tests.builders import end, judge_at
 from tests.fakes.clients import JudgeServer
 
-MEASURES = ("vital", "vital_strict", "all", "all_strict", "weighted", "weighted_strict")
+MEASURES = ("vital", "vital_strict", "all", "all_strict")
 LEVELS = {"not_support": 0, "partial_support": 1, "support": 2}
 Recorded = tuple[list[tuple[str, str]], dict[str, float]]
 
 # Assessments as castorini/nuggetizer records them: importance, assignment. The first is that of its
 # tests/test_scripts.py, with its V and A; the second is the example of `assign` in its quickstart.
-# Other V and A are by its `calculate_nugget_scores`, W by hand by the formula of arXiv 2411.09607.
+# Other V and A are by its `calculate_nugget_scores`.
 RECORDED: list[Recorded] = [
     (
         [("vital", "support"), ("okay", "partial_support")],
@@ -37,8 +37,6 @@ RECORDED: list[Recorded] = [
             "vital": 1.0,
             "all_strict": 0.5,
             "all": 0.75,
-            "weighted_strict": 1 / 1.5,
-            "weighted": 1.25 / 1.5,
         },
     ),
     (
@@ -53,8 +51,6 @@ RECORDED: list[Recorded] = [
             "vital": 1.0,
             "all_strict": 0.5,
             "all": 0.625,
-            "weighted_strict": 2 / 3,
-            "weighted": 2.25 / 3,
         },
     ),
     (
@@ -64,8 +60,6 @@ RECORDED: list[Recorded] = [
             "vital": 0.75,
             "all_strict": 1 / 3,
             "all": 0.5,
-            "weighted_strict": 1 / 2.5,
-            "weighted": 1.5 / 2.5,
         },
     ),
 ]
