@@ -14,10 +14,10 @@ from ragmetrics.dashboard.trends import change
 from ragmetrics.errors import InputError
 from ragmetrics.metrics import metrics
 from ragmetrics.pipeline import Night
-from ragmetrics.records import Segment, Summary
+from ragmetrics.records import ComparedMeans, Segment, Summary
 from ragmetrics.scoring import MetricScores
 from ragmetrics.storage import Files
-from tests.fakes.nights import night, summary
+from tests.fakes.nights import finding, night, summary
 from tests.fakes.page_writing import write_night
 
 NOISE = "noise_sensitivity"
@@ -78,6 +78,16 @@ def test_the_card_says_so(tmp_path: Path) -> None:
     write_night(site, night(metrics=[noise(0.2)], segments=[]), [], [])
     (page,) = tmp_path.glob("*/index.html")
     assert "Lower is better." in page.read_text()
+
+
+def test_a_rule_shows_by_how_much_the_mean_rose(tmp_path: Path) -> None:
+    """A rule counts a drop for the worse; the page says that the mean rose."""
+    means = ComparedMeans(before=0.1, now=0.2, questions=80)
+    rose = finding(NOISE, "breach", drop=0.1, drop_low=0.04, drop_high=0.16, rise=True, means=means)
+    told = night(metrics=[noise(0.2)], segments=[], findings=[rose])
+    write_night(Files(str(tmp_path)), told, [], [])
+    (page,) = tmp_path.glob("*/index.html")
+    assert 'rise <span class="value">0.10</span>' in page.read_text()
 
 
 def test_a_min_is_refused_and_a_max_drop_watches_for_a_rise() -> None:
