@@ -4,7 +4,8 @@ python -m research health [--rows NIGHTS]
 
 The questions and contexts are those of `chunkeval_bm25`; which section is asked for goes by the day of
 the week. Times, errors and dates of documents are drawn, each section with its own level. The rules
-are those that `ragmetrics init` proposes from the first two weeks.
+are those that `ragmetrics init` proposes from the first two weeks. What the nights before say of a
+row is drawn too: one context in ten is new, a best score has any place, a word in seven is new.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ FAULTS: Mapping[str, str] = {
     "an index that is two weeks older": "document_age",
     "a retriever that takes half as long again": "retrieval_latency_ms",
     "one retrieval in twenty fails": "retrieval_errors",
+    "a filter that shuffles ranks": "list_overlap",
+    "a score scale that changes": "score_shift",
+    "a source that asks something else": "query_drift",
 }
 
 
@@ -87,12 +91,21 @@ def _logged(random: np.random.Generator, row: LogRow, section: int, fault: str) 
     empty = random.random() < 0.008 or (kind == "zero_results" and random.random() < 0.1)
     failed = random.random() < 0.002 or (kind == "retrieval_errors" and random.random() < 0.05)
     slower = 1.5 if kind == "retrieval_latency_ms" else 1.0
+    keys = LogRow("", "", tuple(texts)).context_keys
+    last = [key if random.random() < 0.9 else f"old {key}" for key in keys]
+    if kind == "list_overlap":
+        random.shuffle(texts)
+    place = random.random()
     ages = random.exponential(20 + 2 * section, len(texts)) + 14 * (kind == "document_age")
     return replace(
         row,
         retrieved_contexts=() if empty or failed else tuple(texts),
         retrieval_ms=slower * float(np.exp(random.normal(4 + section / 20, 0.5))),
         retrieval_error="timeout" if failed else None,
+        last_contexts=tuple(last),
+        retrieved_context_scores=(1.0,),
+        score_place=place**0.5 if kind == "score_shift" else place,
+        new_words=min(1.0, random.beta(1, 6) + 0.5 * (kind == "query_drift" and random.random() < 0.2)),
         retrieved_context_dates=tuple(_NOW - timedelta(days=float(age)) for age in ages),
     )
 

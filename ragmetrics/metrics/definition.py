@@ -63,6 +63,8 @@ class Metric:
     least_change: float = 0.0
     """The smallest change for the worse that is worth an alert, as a share of the mean, in
     proposed rules; a metric in percent has it in its own scale. 0: that of the default rules."""
+    looks_back: bool = False
+    """Whether it reads what the nights before say of a row (`last_contexts` and the like)."""
     problem: str = ""
     """Why it cannot be used: the package that it is of could not be loaded. All rows fail then."""
 
@@ -226,6 +228,7 @@ def metric(
     display: str = "",
     unit: str = "",
     least_change: float = 0.0,
+    looks_back: bool = False,
 ) -> Callable[[Callable[..., Steps[Score]]], Metric]:
     """Declare a generator function as a metric named like the function.
 
@@ -236,7 +239,7 @@ def metric(
     `by_decisions` is another metric with the same parameters, which takes its place under its name
     where all judges are decision models; it needs no text that a judge writes. `display` is its
     name in front of people; empty: that of the function with spaces. `unit` is what its values
-    count; `%` shows shares in percent. `least_change`: see `Metric`.
+    count; `%` shows shares in percent. `least_change`, `looks_back`: see `Metric`.
     """
 
     def declare(steps: Callable[..., Steps[Score]]) -> Metric:
@@ -255,6 +258,7 @@ def metric(
             display=display,
             unit=unit,
             least_change=least_change,
+            looks_back=looks_back,
         )
 
     return declare

@@ -189,12 +189,24 @@ class LogRow:
     retrieval_ms: Annotated[FiniteFloat, Field(ge=0)] | None = None
     retrieval_error: Failure = None
     retrieved_context_dates: tuple[Time, ...] | None = None
+    last_contexts: tuple[str, ...] | None = None
+    """What the nights before say, for metrics that look back: see `scoring/nights_before.py`."""
+    score_place: FiniteFloat | None = None
+    new_words: FiniteFloat | None = None
     tags: Tags = field(default_factory=dict)
 
     @property
     def question_key(self) -> str:
         """Equal for equal questions. It decides the row's shard and its cluster."""
         return question_key(self.user_input)
+
+    @property
+    def context_keys(self) -> list[str]:
+        """16 hex digits a context, equal for equal ids; without ids, for equal normalised texts."""
+        names = self.retrieved_context_ids or map(normalise, self.retrieved_contexts)
+        return [
+            hashlib.blake2b(printable(one).encode(), digest_size=8).hexdigest() for one in names
+        ]
 
     @property
     def hops(self) -> list[Hop]:

@@ -20,6 +20,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts
 from ragmetrics.records import BrokenFile, LogRow, Record, Rejected, Source, TopicModel, printable
+from ragmetrics.scoring.nights_before import NightsBefore
 from ragmetrics.scoring.sharding import shard_of
 from ragmetrics.scoring.topic_assignment import tagger
 from ragmetrics.storage import (
@@ -102,7 +103,7 @@ def stage_run(
 
     `now` is stored as the start of the run, and as the time when its files were listed.
     `weighed_by` are word counts in place of the run's own. Rows get the tag of their topic, if
-    there are `topics`.
+    there are `topics`, and what the nights before say of them, if a metric looks back.
     """
     files = open_store(settings)
     if done := _find_complete(files, ref):
@@ -112,6 +113,7 @@ def stage_run(
     counts = _Counts(LogIdentity(span, frozenset(printable(info.path) for info in paths)))
     golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
     with_topic = tagger(settings, topics) if topics else None
+    before = NightsBefore.find(settings, files, ref.date)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
@@ -125,6 +127,7 @@ def stage_run(
             row, joined = golden.join(item)
             row = row if row.language else replace(row, language=settings.language)
             row = with_topic(row) if with_topic else row
+            row = before.told(row) if before else row
             counts.add(row, joined)
             if settings.reads_corpus and weighed_by is None:
                 corpus.add(row.retrieved_contexts, row.user_input)

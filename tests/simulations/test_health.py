@@ -9,7 +9,7 @@ from research.health import FAULTS, HISTORY, nightly, rows_by_section, started
 
 
 def test_each_fault_fires_on_its_first_night() -> None:
-    """Six faults after the same three weeks; the night without one fires nothing. About 12 s."""
+    """Nine faults after the same three weeks; the night without one fires nothing. About 12 s."""
     sections = rows_by_section()
     if sections is None:
         pytest.skip("the labelled data are not there")

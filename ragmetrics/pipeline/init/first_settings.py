@@ -274,12 +274,12 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
 
 def _health(sample: _Sample) -> list[str]:
     """The metrics of retrieval's health that the log can feed: those with a change of their own
-    that is worth an alert."""
+    that is worth an alert. Metrics that look back say nothing in a first week."""
     filled = _filled(sample)
     return [
         name
         for name, metric in bundled_metrics().items()
-        if metric.least_change and metric.fits(filled)
+        if metric.least_change and metric.fits(filled) and not metric.looks_back
     ]
 
 
