@@ -43,8 +43,9 @@ _MOST_NIGHTS = 7
 """Nights of the sample that are read, the newest ones."""
 _MOST_ROWS = 5_000
 """Rows of the sample whose variance is measured."""
-
-
+_ROWS_FOR_HEALTH = 100
+"""Rules share one bound on false alarms: in smaller nights, rules on health would hide falls that
+the rules on the judge's metrics see."""
 _MOST_BEFORE = 30
 """Nights before the newest one that are proposed for a backfill."""
 _OF_LAYOUT = ("preset", "columns", "context_separator")
@@ -287,7 +288,9 @@ def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:
     """The limits of the rules of the metrics that the settings have and the rows allow, by the
     lexical judge's scores of each night's files."""
     settings, nights = sample.settings, _by_night(sample.files, sample.nights)
-    names = {*(metric.name for metric in chosen_metrics(settings)), *health}
+    a_night = sample.check.rows / max(len(sample.days), 1)
+    names = {metric.name for metric in chosen_metrics(settings)}
+    names |= {*health} if a_night >= _ROWS_FOR_HEALTH else set()
     filled = _filled(sample)
     scored = [
         rule.metric
@@ -296,7 +299,7 @@ def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:
     ]
     if not scored:
         return []
-    most, a_night = _MOST_ROWS // len(nights), sample.check.rows / max(len(sample.days), 1)
+    most = _MOST_ROWS // len(nights)
     summaries = []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         for files in nights:
