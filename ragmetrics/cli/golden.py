@@ -170,11 +170,11 @@ def nuggets(
     """
     from ragmetrics.passages import cut_golden_nuggets
 
+    chosen = with_overrides(settings_here(settings, store), judge, model, base_url)
     if out is None and review is None:
         raise InputError("nothing would be written: name a file by --out or --review")
     if review is not None and review.suffix != ".html":
         raise InputError(f"--review {review}: the name should end in .html")
-    chosen = with_overrides(settings_here(settings, store), judge, model, base_url)
     with stoppable():
         found = cut_golden_nuggets(chosen, out, count)
     _print_nuggets(found)

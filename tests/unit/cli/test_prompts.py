@@ -106,7 +106,7 @@ def test_check_tells_which_rows_a_file_is_for(run: Run, folder: Path) -> None:
     text = as_yaml(GRADE)
     make_files(folder, grade=text, grade_de=text, **{"grade_de-AT": text, "grade_fr": text})
     ended = run("prompts", "check", "--dir", folder)
-    metrics_of_grade = "for context_precision, context_relevance"
+    metrics_of_grade = "for context_precision, context_relevance, worst_hop"
     assert ended.code == 0
     assert ended.out.splitlines() == [
         f"grade.de-AT.yaml: ok, rows in de-at, {metrics_of_grade}",
@@ -145,7 +145,7 @@ def test_check_json_is_one_object(run: Run, folder: Path) -> None:
         "prompt": "grade",
         "language": "de",
         "rows": "rows in de",
-        "metrics": ["context_precision", "context_relevance"],
+        "metrics": ["context_precision", "context_relevance", "worst_hop"],
         "problem": None,
         "outdated": OUTDATED,
     }

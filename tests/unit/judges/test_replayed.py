@@ -45,6 +45,7 @@ ROWS = [
         ("It was opened in 1889.", "Mondays."),
         response="The tower was opened in 1889. It is closed.",
         reference="The tower was opened in May 1889 in Paris.",
+        nuggets=({"text": "The tower was opened in 1889.", "importance": "vital"},),
     ),
     LogRow("2", "How tall is the tower?", ("The tower is 330 m tall.",), reference="It is tall."),
 ]
