@@ -20,7 +20,7 @@ def clicked_rank(row: LogRow) -> Steps[Score]:
         rank = 1 / r,   r = the first clicked rank;   0 without a click
         rank = 1 / (r p_r) where the row has the propensity p_r of that rank, at least 0.1
 
-    Range [0, 1], with propensities [0, 10], higher is better; its mean over rows is the mean
+    Range [0, 10], without propensities at most 1, higher is better; its mean over rows is the mean
     reciprocal rank of the first click. No judge call. No list of clicks, no ids or nothing
     retrieved: not applicable.
     Users look at the top of a list first, so clicks favour what stands there whatever it is worth

@@ -13,7 +13,7 @@ from ragmetrics import Estimate, Result, estimate, evaluate
 from ragmetrics.config import Settings, make_settings
 from ragmetrics.errors import JudgePending
 from ragmetrics.judges import EmbeddingClient
-from ragmetrics.metrics import definition, metric, select
+from ragmetrics.metrics import metric, select, selection
 from ragmetrics.records import LogRow, Score, Steps, ask
 from ragmetrics.records.judging import Usage
 from tests.builders import judge_at
@@ -167,7 +167,7 @@ def test_prompts_without_a_baseline_say_at_least(monkeypatch: pytest.MonkeyPatch
         return Score(float(len(verdict.supported)))
 
     monkeypatch.setattr(
-        definition, "find_metric", {"context_recall": recall, "guessing": guessing}.get
+        selection, "find_metric", {"context_recall": recall, "guessing": guessing}.get
     )
     expected = estimate(make_rows(4), ["guessing", "context_recall"], "openai")
     assert expected.at_least == ["guessing"]
