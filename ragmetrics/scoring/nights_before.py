@@ -19,9 +19,7 @@ from typing import Self
 
 import numpy as np
 
-from ragmetrics.config import Settings
 from ragmetrics.records import LogRow
-from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.storage import Files, RunRef, Runs, StoredPart, passing_over
 from ragmetrics.text import words_of
 
@@ -46,10 +44,8 @@ class NightsBefore:
         self._scores = np.sort(np.array(scores))
 
     @classmethod
-    def find(cls, settings: Settings, files: Files, day: date) -> Self | None:
-        """The nights before a date; None where no metric of the settings looks back."""
-        if not any(metric.looks_back for metric in chosen_metrics(settings)):
-            return None
+    def of(cls, files: Files, day: date) -> Self:
+        """The nights before a date."""
         nights = Runs(files).outlines(before=day, last=NIGHTS)
         return cls(files, [RunRef.of(night) for night in reversed(nights)])
 

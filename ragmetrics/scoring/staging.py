@@ -20,6 +20,7 @@ from ragmetrics.errors import StoreError
 from ragmetrics.judges import Corpus
 from ragmetrics.logs import GoldenSet, NightInputs, ReadCounts
 from ragmetrics.records import BrokenFile, LogRow, Record, Rejected, Source, TopicModel, printable
+from ragmetrics.scoring.metric_choice import chosen_metrics
 from ragmetrics.scoring.nights_before import NightsBefore
 from ragmetrics.scoring.sharding import shard_of
 from ragmetrics.scoring.topic_assignment import tagger
@@ -113,7 +114,8 @@ def stage_run(
     counts = _Counts(LogIdentity(span, frozenset(printable(info.path) for info in paths)))
     golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
     with_topic = tagger(settings, topics) if topics else None
-    before = NightsBefore.find(settings, files, ref.date)
+    looks_back = any(metric.looks_back for metric in chosen_metrics(settings))
+    before = NightsBefore.of(files, ref.date) if looks_back else None
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
