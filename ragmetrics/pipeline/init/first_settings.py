@@ -275,7 +275,10 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
 
 def _health(sample: _Sample) -> list[str]:
     """The metrics of retrieval's health that the log can feed: those with a change of their own
-    that is worth an alert. Metrics that look back say nothing in a first week."""
+    that is worth an alert. None for small nights; metrics that look back say nothing in a first
+    week."""
+    if _rows_a_night(sample) < _ROWS_FOR_HEALTH:
+        return []
     filled = _filled(sample)
     return [
         name
@@ -284,13 +287,15 @@ def _health(sample: _Sample) -> list[str]:
     ]
 
 
+def _rows_a_night(sample: _Sample) -> float:
+    return sample.check.rows / max(len(sample.days), 1)
+
+
 def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:
     """The limits of the rules of the metrics that the settings have and the rows allow, by the
     lexical judge's scores of each night's files."""
     settings, nights = sample.settings, _by_night(sample.files, sample.nights)
-    a_night = sample.check.rows / max(len(sample.days), 1)
-    names = {metric.name for metric in chosen_metrics(settings)}
-    names |= {*health} if a_night >= _ROWS_FOR_HEALTH else set()
+    names = {*(metric.name for metric in chosen_metrics(settings)), *health}
     filled = _filled(sample)
     scored = [
         rule.metric
@@ -299,7 +304,7 @@ def _limits(sample: _Sample, health: Sequence[str]) -> list[RuleLimit]:
     ]
     if not scored:
         return []
-    most = _MOST_ROWS // len(nights)
+    most, a_night = _MOST_ROWS // len(nights), _rows_a_night(sample)
     summaries = []
     with warnings.catch_warnings(category=RowsLost, action="ignore"):  # the check prints it
         for files in nights:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ragmetrics.config import load_settings
 from ragmetrics.errors import InputError
 from ragmetrics.pipeline import init_settings
 from tests.fakes.logs import make_rows
@@ -40,3 +41,18 @@ def test_the_newest_day_is_the_night(tmp_path: Path) -> None:
     report = init_settings(str(tmp_path), tmp_path / "ragmetrics.yaml")
     assert report.day == date(2026, 11, 19)
     assert "of 3 nights" in (tmp_path / "ragmetrics.yaml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(("rows", "proposed"), [(30, False), (120, True)])
+def test_health_is_proposed_for_nights_that_are_large_enough(
+    tmp_path: Path, rows: int, proposed: bool
+) -> None:
+    """In a small one its rules would hide falls that the judge's rules see."""
+    for day in ("2026-11-18", "2026-11-19"):
+        lines = make_rows(rows, night=date.fromisoformat(day))
+        path = tmp_path / f"{day}.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    report = init_settings(str(tmp_path), tmp_path / "ragmetrics.yaml")
+    written = load_settings(tmp_path / "ragmetrics.yaml")
+    assert ("zero_results" in written.metrics) == proposed
+    assert ("zero_results" in {limit.metric for limit in report.limits}) == proposed
