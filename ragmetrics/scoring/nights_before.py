@@ -77,9 +77,15 @@ def _rows(part: StoredPart) -> Iterator[LogRow]:
     if part.columns(names[1:2])[names[1]].null_count:
         names.append("retrieved_contexts")
     for record in part.records(names):
-        texts = tuple(record.get("retrieved_contexts") or ())
-        known = {name: tuple(record.get(name) or ()) or None for name in names[1:3]}
-        yield LogRow("", record["user_input"], texts, **known)
+        texts, ids, scores = (
+            tuple(record.get(name) or ())
+            for name in ("retrieved_contexts", "retrieved_context_ids", "retrieved_context_scores")
+        )
+        yield LogRow(
+            *("", record["user_input"], texts),
+            retrieved_context_ids=ids or None,
+            retrieved_context_scores=scores or None,
+        )
 
 
 def _keys(joined: bytes) -> Sequence[str]:
