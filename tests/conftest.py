@@ -56,6 +56,7 @@ LONG = (
     "e2e/test_dagster.py",
     "e2e/test_airflow.py",
     "e2e/test_write_back_phoenix.py",
+    "e2e/test_write_back_mlflow.py",
     "e2e/test_late_data.py",
     "e2e/test_overview.py",
     "e2e/test_announced_nights.py",
