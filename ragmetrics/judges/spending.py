@@ -329,11 +329,10 @@ class Bill:
     @contextmanager
     def in_use(self) -> Iterator[Bill]:
         """Put the attempts that are sent in this context on the bill, and close it at the end."""
-        token = _bill_in_use.set(self)
         try:
-            yield self
+            with use(_bill_in_use, self):
+                yield self
         finally:
-            _bill_in_use.reset(token)
             self.close()
 
 

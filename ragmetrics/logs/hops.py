@@ -35,14 +35,9 @@ class Hops:
         self.joined = 0
         """Rows that became part of another one."""
 
-    def add(self, row: LogRow, record: Any) -> Iterator[Read]:
-        """Add a row; one that is no hop is returned at once. Returns the oldest traces if there is
-        no room for more.
-        """
-        if row.trace_id is None or row.hop is None:
-            yield row, record
-            return
-        hops = self._open.setdefault(row.trace_id, [])
+    def add(self, trace: str, row: LogRow, record: Any) -> Iterator[Read]:
+        """Add a hop of a trace. Returns the oldest traces if there is no room for more."""
+        hops = self._open.setdefault(trace, [])
         hops.append((row, None if hops else record))
         self._held += row.size
         while len(self._open) > self._most_traces or self._held > self._most_text:
@@ -90,7 +85,7 @@ def joined(rows: Sequence[LogRow]) -> LogRow:
         **values
         | {
             "id": first.trace_id,
-            "retrieved_contexts": tuple(one for hop in hops for one in hop.retrieved_contexts),
+            "retrieved_contexts": tuple(chain(*(hop.retrieved_contexts for hop in hops))),
             "clicked_context_ids": tuple(dict.fromkeys(chain(*clicks))) if clicks else None,
             "retrieval_ms": sum(times) if times else None,
             "retrieval_error": None if found else values["retrieval_error"],

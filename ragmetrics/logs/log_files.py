@@ -114,20 +114,21 @@ class LogSet:
 
     def _joined(self, counts: ReadCounts) -> Iterator[tuple[LogRow | Rejected, Any]]:
         """The rows with their records; the hops of a trace as one row."""
-        # The hops of a preset's trace follow each other: the trace was open in the preset.
-        hops = Hops(1 if self.preset else MOST_TRACES, MOST_TEXT)
+        hops: Hops | None = None
         for place, item in self._recognised(counts):
             if isinstance(item, Skipped):
                 counts.skipped[item.reason] += 1
                 continue
             row = item if isinstance(item, Rejected) else self.row(place, item, counts.dropped)
-            if isinstance(row, Rejected):
+            if isinstance(row, Rejected) or row.trace_id is None or row.hop is None:
                 yield row, item
-            else:
-                yield from hops.add(row, item)
-        yield from hops.close()
-        if hops.joined:
-            counts.skipped[JOINED] += hops.joined
+                continue
+            # The hops of a preset's trace follow each other: the trace was open in the preset.
+            hops = hops or Hops(1 if self.preset else MOST_TRACES, MOST_TEXT)
+            yield from hops.add(row.trace_id, row, item)
+        if hops:
+            yield from hops.close()
+            counts.skipped.update({JOINED: hops.joined} if hops.joined else {})
 
     def _outside(self, row: LogRow) -> str:
         """Why a row is not among those that are read; empty if it is."""

@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -113,9 +113,7 @@ def stage_run(
     span, paths = night_span(ref.date, settings.time_zone), inputs.log_files()
     counts = _Counts(LogIdentity(span, frozenset(printable(info.path) for info in paths)))
     golden = GoldenSet(inputs.golden, first=inputs.golden_first, day=ref.date)
-    with_topic = tagger(settings, topics) if topics else None
-    looks_back = any(metric.looks_back for metric in chosen_metrics(settings))
-    before = NightsBefore.of(files, ref.date) if looks_back else None
+    steps = _steps(settings, files, ref.date, topics)
     with workspace() as folder, ExitStack() as stack:
         share = max(_BUFFER_BYTES // ref.shards, 1 << 18)
         writers = [PartWriter(folder, ROW_SCHEMA, share) for _ in range(ref.shards)]
@@ -127,9 +125,8 @@ def stage_run(
                 continue
             counts.identity.add(item)
             row, joined = golden.join(item)
-            row = row if row.language else replace(row, language=settings.language)
-            row = with_topic(row) if with_topic else row
-            row = before.told(row) if before else row
+            for step in steps:
+                row = step(row)
             counts.add(row, joined)
             if settings.reads_corpus and weighed_by is None:
                 corpus.add(row.retrieved_contexts, row.user_input)
@@ -155,6 +152,18 @@ def stage_run(
     )
     save_record(files, f"{ref.folder('rows')}/staged.json", staged)
     return staged
+
+
+def _steps(
+    settings: Settings, files: Files, day: date, topics: TopicModel | None
+) -> list[Callable[[LogRow], LogRow]]:
+    """What each row gets: the language, its topic, and what the nights before say of it."""
+    language = settings.language
+    steps = [lambda row: row if row.language else replace(row, language=language)]
+    steps += [tagger(settings, topics)] if topics else []
+    if any(metric.looks_back for metric in chosen_metrics(settings)):
+        steps.append(NightsBefore.of(files, day).told)
+    return steps
 
 
 def _write_quarantine(files: Files, ref: RunRef, path: Path) -> list[str]:

@@ -33,7 +33,7 @@ from ragmetrics.pipeline.init.settings_file import (
     settings_text,
 )
 from ragmetrics.pipeline.log_check import CheckReport, check_logs, has_field
-from ragmetrics.records import FIELDS, LogRow
+from ragmetrics.records import FIELDS, REQUIRED, LogRow
 from ragmetrics.rules import check_rules
 from ragmetrics.scoring import chosen_metrics
 from ragmetrics.text import load_yaml
@@ -44,8 +44,8 @@ _MOST_NIGHTS = 7
 _MOST_ROWS = 5_000
 """Rows of the sample whose variance is measured."""
 _ROWS_FOR_HEALTH = 100
-"""Rules share one bound on false alarms: in smaller nights, rules on health would hide falls that
-the rules on the judge's metrics see."""
+"""Rules share one bound on false alarms: in smaller nights, those on what every log has would hide
+falls that the rules on the judge's metrics see."""
 _MOST_BEFORE = 30
 """Nights before the newest one that are proposed for a backfill."""
 _OF_LAYOUT = ("preset", "columns", "context_separator")
@@ -275,15 +275,14 @@ def _unreadable(place: str, check: CheckReport) -> InputError:
 
 def _health(sample: _Sample) -> list[str]:
     """The metrics of retrieval's health that the log can feed: those with a change of their own
-    that is worth an alert. None for small nights; metrics that look back say nothing in a first
-    week."""
-    if _rows_a_night(sample) < _ROWS_FOR_HEALTH:
-        return []
-    filled = _filled(sample)
+    that is worth an alert. In small nights only those that a team logs a field for; metrics that
+    look back say nothing in a first week."""
+    filled, small = _filled(sample), _rows_a_night(sample) < _ROWS_FOR_HEALTH
     return [
         name
         for name, metric in bundled_metrics().items()
         if metric.least_change and metric.fits(filled) and not metric.looks_back
+        if not (small and metric.fits(REQUIRED))
     ]
 
 

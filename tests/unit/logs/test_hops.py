@@ -106,15 +106,15 @@ def test_a_tag_with_several_values_has_all_of_them() -> None:
 def test_a_batch_in_one_trace_stays_apart() -> None:
     """More retrievals than an answer takes are questions of their own."""
     hops, rows = Hops(10, 10_000), [hop(number, ("a",)) for number in range(MOST_HOPS + 1)]
-    assert not [row for one in rows for row in hops.add(one, None)]
+    assert not [read for row in rows for read in hops.add("t", row, None)]
     assert [row for row, _ in hops.close()] == rows
 
 
 def test_open_traces_are_bounded() -> None:
     """By their number and by their text: the oldest is returned first."""
     hops = Hops(1, 10_000)
-    assert list(hops.add(hop(1, ("a",), "one"), None)) == []
-    assert [row.trace_id for row, _ in hops.add(hop(1, ("a",), "two"), None)] == ["one"]
+    assert list(hops.add("one", hop(1, ("a",), "one"), None)) == []
+    assert [row.trace_id for row, _ in hops.add("two", hop(1, ("a",), "two"), None)] == ["one"]
     large = hop(2, ("x" * 20_000,), "two")
-    assert [row.hop_sizes for row, _ in hops.add(large, None)] == [(1, 1)]
+    assert [row.hop_sizes for row, _ in hops.add("two", large, None)] == [(1, 1)]
     assert list(hops.close()) == []

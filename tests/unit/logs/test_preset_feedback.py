@@ -159,8 +159,8 @@ def test_files_of_one_folder_named_one_by_one_are_joined(tmp_path: Path) -> None
 
 def test_init_proposes_what_users_did(tmp_path: Path) -> None:
     """The metrics that the log can feed, each with a rule; none of a judge that reads texts."""
-    queries = [{"query_id": f"q{n}", **HITS, "user_query": f"q{n}?"} for n in range(120)]
-    clicks = [event("click", f"q{n}", object=on("a")) for n in range(0, 120, 2)]
+    queries = [{"query_id": f"q{n}", **HITS, "user_query": f"q{n}?"} for n in range(60)]
+    clicks = [event("click", f"q{n}", object=on("a")) for n in range(0, 60, 2)]
     write_jsonl(tmp_path / "logs" / "ubi.jsonl", [*queries, *clicks])
     found = init_settings(str(tmp_path / "logs"), tmp_path / "ragmetrics.yaml")
     ruled = {limit.metric for limit in found.limits}
