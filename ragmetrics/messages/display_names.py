@@ -1,4 +1,7 @@
-"""Names of metrics in front of people, also in texts of stored records, which have the code's."""
+"""Names and values of metrics in front of people.
+
+Names in texts of stored records are those of the code.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-from ragmetrics.metrics import display_name
+from ragmetrics.metrics import display_name, unit_of
 from ragmetrics.records import Finding, Manifest
-from ragmetrics.text import clean
+from ragmetrics.text import clean, number, with_unit
 
 
 def in_display_names(text: str, about: Manifest | Finding) -> str:
@@ -25,6 +28,12 @@ def with_display_names(text: str, metrics: Iterable[str]) -> str:
     return _pattern(names).sub(lambda match: clean(display_name(match[0]), 80), text)
 
 
+def in_unit(value: float | None, metric: str | None) -> str:
+    """A value in the unit of its metric; without one it has three digits."""
+    unit = unit_of(metric or "")
+    return with_unit(value, unit) if unit else number(value)
+
+
 def _names(about: Manifest | Finding) -> set[str]:
     if isinstance(about, Finding):
         return {about.metric} if about.metric else set()
@@ -38,4 +47,4 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w./=-])(?:{'|'.join(map(re.escape, names))})(?![\w/=-])")
 
 
-__all__ = ["in_display_names", "with_display_names"]
+__all__ = ["in_display_names", "in_unit", "with_display_names"]

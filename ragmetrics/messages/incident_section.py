@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from ragmetrics.messages.blocks import Quote, Section
-from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.messages.display_names import in_display_names, in_unit
 from ragmetrics.messages.story import is_limit_of_mean, is_measured
 from ragmetrics.metrics import display_name, unit_of
 from ragmetrics.records import (
     Finding,
     Manifest,
     SampledMean,
-    compared_words,
     mix_text,
     over_questions,
 )
 from ragmetrics.rules import Incident, check_of, limit_of
-from ragmetrics.text import clean, drop_words, interval, number, short_change, with_unit
+from ragmetrics.text import clean, drop_words, interval
 
 
 def incident_block(incident: Incident, manifest: Manifest, *, titled: bool) -> Section:
@@ -49,8 +48,8 @@ def _facts(incident: Incident, manifest: Manifest, titled: bool) -> tuple[tuple[
     alone = sum(rule.drop is not None for rule in rules) == 1
     rows = rows_text(finding.n, _sample(manifest, finding))
     whose = "its" if finding.segment else "all"
-    ends, unit = interval(finding.low, finding.high), unit_of(finding.metric or "")
-    mean = with_unit(finding.mean, unit) if unit else f"{number(finding.mean)} {ends}".rstrip()
+    ends = "" if unit_of(finding.metric or "") else interval(finding.low, finding.high)
+    mean = f"{in_unit(finding.mean, finding.metric)} {ends}".rstrip()
     fields = {
         f"Mean of {whose} rows": mean,
         "Scored": f"{rows}, {finding.questions:,} questions",
@@ -99,15 +98,28 @@ def _sample(manifest: Manifest, finding: Finding) -> SampledMean | None:
 def _before(finding: Finding, label: str) -> str:
     """`0.851 → 0.720 over the same 138 questions`; for older nights the mean of all rows before."""
     after = f" ({label})" if label else ""
-    if words := compared_words(finding.means):
+    if words := _moved(finding):
         return f"{words}{after}"
-    return "" if finding.baseline is None else f"{number(finding.baseline)} before{after}"
+    before = in_unit(finding.baseline, finding.metric)
+    return "" if finding.baseline is None else f"{before} before{after}"
 
 
 def _drop(finding: Finding) -> str:
     if finding.drop is None:
         return ""
-    return " ".join(drop_words(finding.drop, finding.drop_low, finding.drop_high)).rstrip()
+    low, high = finding.drop_low, finding.drop_high
+    if not unit_of(finding.metric or ""):
+        return " ".join(drop_words(finding.drop, low, high)).rstrip()
+    drop, *ends = (in_unit(value, finding.metric) for value in (finding.drop, low, high))
+    return drop if low is None or high is None else f"{drop} [{', '.join(ends)}]"
+
+
+def _moved(finding: Finding) -> str:
+    """Both compared means in the unit of the metric, and over which questions."""
+    if (means := finding.means) is None:
+        return ""
+    ends = (in_unit(value, finding.metric) for value in (means.before, means.now))
+    return f"{' → '.join(ends)} {over_questions(means)}"
 
 
 def _mix(finding: Finding) -> str:
@@ -139,29 +151,18 @@ def change_text(finding: Finding) -> str:
 
     For an escalation, the means at the last notification and now.
     """
-    unit = unit_of(finding.metric or "")
     if finding.transition == "escalated" and (found := finding.escalation):
-        return (
-            short_change(found.before, found.now, unit=unit)
-            if unit
-            else (f"{number(found.before)} → {number(found.now)}")
-        )
+        return " → ".join(in_unit(value, finding.metric) for value in (found.before, found.now))
     if finding.drop is not None and finding.means:
-        means = finding.means
-        ends = short_change(means.before, means.now, unit=unit)
-        return f"{ends} {over_questions(means)}" if unit else compared_words(means)
-    return with_unit(finding.mean, unit) if unit else number(finding.mean)
+        return _moved(finding)
+    return in_unit(finding.mean, finding.metric)
 
 
 def mean_beside(finding: Finding) -> str:
     """The mean of all rows, after compared means that differ from it."""
     if finding.transition == "escalated" or finding.drop is None or not finding.means:
         return ""
-    unit = unit_of(finding.metric or "")
-    mean, now = (
-        with_unit(value, unit) if unit else number(value)
-        for value in (finding.mean, finding.means.now)
-    )
+    mean, now = (in_unit(value, finding.metric) for value in (finding.mean, finding.means.now))
     if mean == now:
         return ""
     return f"; mean of {'its' if finding.segment else 'all'} rows {mean}"

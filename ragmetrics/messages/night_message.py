@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from ragmetrics.messages.blocks import Block, Header, Note, bullets, links
-from ragmetrics.messages.display_names import in_display_names
+from ragmetrics.messages.display_names import in_display_names, in_unit
 from ragmetrics.messages.gate_result import lost_passage_lines
 from ragmetrics.messages.incident_section import (
     change_text,
@@ -16,7 +16,7 @@ from ragmetrics.messages.incident_section import (
 )
 from ragmetrics.messages.message import Message
 from ragmetrics.messages.story import back_to_normal, is_measured, night_story
-from ragmetrics.metrics import display_name
+from ragmetrics.metrics import display_name, unit_of
 from ragmetrics.records import (
     Finding,
     Manifest,
@@ -26,7 +26,7 @@ from ragmetrics.records import (
     redactions,
 )
 from ragmetrics.rules import Incident, incidents
-from ragmetrics.text import clean, number
+from ragmetrics.text import clean
 
 SEGMENTS = 3
 """From this number on, segments of a metric share one line, which names this number of them."""
@@ -239,10 +239,17 @@ def _sampled(manifest: Manifest) -> str:
 
 
 def _worst(manifest: Manifest, metrics: Collection[str]) -> list[WorstRow]:
-    """The worst rows of the metrics, each once."""
-    lower = {one.metric for one in manifest.metrics if not one.higher_is_better}
+    """The worst rows of the metrics, each once. Values of different units do not compare: those
+    that are no plain share come last.
+    """
+    lower = {summary.metric for summary in manifest.metrics if not summary.higher_is_better}
     rows = [row for row in manifest.worst if row.metric in metrics]
-    rows.sort(key=lambda row: 1 - row.value if row.metric in lower else row.value)
+    rows.sort(
+        key=lambda row: (
+            unit_of(row.metric) not in ("", "%"),
+            1 - row.value if row.metric in lower else row.value,
+        )
+    )
     once: dict[str, WorstRow] = {}
     for row in rows:
         once.setdefault(row.id, row)
@@ -252,4 +259,4 @@ def _worst(manifest: Manifest, metrics: Collection[str]) -> list[WorstRow]:
 def _worst_line(row: WorstRow, metrics: Collection[str], redact: bool) -> str:
     which = "" if len(metrics) == 1 else f"{clean(display_name(row.metric), 60)} "
     question = "" if redact else f"“{clean(row.user_input, 150)}” "
-    return f"{number(row.value)} {which}{question}({clean(row.id, 60)})"
+    return f"{in_unit(row.value, row.metric)} {which}{question}({clean(row.id, 60)})"
