@@ -28,7 +28,7 @@ from ragmetrics.dashboard.svg import svg
 from ragmetrics.dashboard.tiles import SHOWN as TILES_SHOWN
 from ragmetrics.messages import FORMATS, Block, in_display_names
 from ragmetrics.metrics import display_name, find_metric, unit_of
-from ragmetrics.records import compared_words, over_questions
+from ragmetrics.records import over_questions
 from ragmetrics.storage import Files
 from ragmetrics.text import plural, share, short, slug, with_unit
 
@@ -163,7 +163,6 @@ _GLOBALS = {
     "needs": needs,
     "interval": interval,
     "over_questions": over_questions,
-    "compared_words": compared_words,
     "moved_words": words.moved,
     "drop_words": words.drop,
     "share": share,

@@ -314,6 +314,21 @@ def test_where_lower_is_better_the_worst_are_the_highest() -> None:
     assert "Worst questions\n• 0.400 “How do I get refund 4?” (row-4)\n• 0.300" in text
 
 
+def test_a_metric_with_a_unit_is_told_in_it() -> None:
+    """Its means, by how much it rose, and its worst rows, which come after shares."""
+    rise = {"means": ComparedMeans(before=59.19, now=90.29, questions=58, paired=True)}
+    rise |= {"drop": 31.1, "drop_low": 25.12, "drop_high": 37.07, "mean": 92.7, "rise": True}
+    slow = a_finding(metric="retrieval_latency_ms", key="docs/retrieval_latency_ms", **rise)
+    whole = a_manifest()
+    worst = whole.worst[0].model_copy(update={"id": "w", "metric": slow.metric, "value": 240.8})
+    told = whole.model_copy(update={"worst": [worst, whole.worst[0]]})
+    text = terminal_text(write(a_finding(), slow, manifest=told))
+    assert "Compared: 59 ms → 90 ms over the same 58 questions" in text
+    assert "Rise: 31 ms [25 ms, 37 ms]" in text
+    assert "Mean of all rows: 93 ms" in text
+    assert text.index("Context recall “") < text.index("241 ms Retrieval latency “")
+
+
 def test_what_differs_within_a_message_is_named() -> None:
     """Builds with their rows where there are several, metrics where two fell."""
     source = a_manifest().source.model_copy(update={"index_builds": {"idx-42": 900, "idx-41": 340}})
